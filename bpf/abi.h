@@ -127,7 +127,7 @@ struct unpin_follower {
   __u8 partial_length; /* 0..8; inside the preface: bytes of it matched, 0..23 */
   __u8 flags;          /* enum unpin_follower_flags */
   __u8 protocol;       /* enum unpin_protocol */
-  __u8 pad;
+  __u8 direction;      /* enum unpin_direction */
 };
 static_assert(sizeof(struct unpin_follower) == 36, "unpin_follower");
 
@@ -161,6 +161,7 @@ static_assert(sizeof(struct unpin_tcp_state) == 16, "unpin_tcp_state");
 enum unpin_flow_flags {
   UNPIN_FLOW_FIN = 1 << 0, /* this direction sent FIN */
   UNPIN_FLOW_RST = 1 << 1, /* this direction sent RST */
+  UNPIN_FLOW_ORPHAN = 1 << 2, /* s2c: its client opened a new connection from the same port; keeps the SNAT port quiet */
 };
 
 /* One direction of an established connection. */
