@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The narrow interfaces behind which the controller meets the kernel and the disk. datapath/ and agent/store
-// implement them; tests fake them. Not thread-safe: the controller calls them under its own lock.
+// The narrow interfaces behind which decisions meet the kernel and the disk. datapath/ and agent/ implement them,
+// rebalance/ and agent/ use them, tests fake them. Not thread-safe: the controller calls them under its own lock.
 #pragma once
 
 #include <cstdint>
@@ -69,27 +69,32 @@ class Flows {
 class Splicer {
  public:
   struct Armed {
-    bool committed = false;      // the connection was idle at a boundary: emit at once
-    bool acknowledged = false;   // (on adoption) the client already has the GOAWAY
+    Refusal refusal = Refusal::kNone;  // else nothing was armed. kAlreadyMoved: it has committed before
+    bool committed = false;            // the connection was idle at a boundary: emit at once
     uint32_t boundary = 0;
   };
   virtual ~Splicer() = default;
   virtual absl::Status AddPin(ServiceId service, IpAddress client, BackendId to, MoveId move, TimePoint expires) = 0;
   virtual absl::Status RemovePin(ServiceId service, IpAddress client, MoveId move) = 0;
-  // FailedPrecondition with ToString(Refusal) if the connection cannot be moved, NotFound if it is gone.
+  // An error is the system's; a connection that cannot be moved is Armed::refusal (kNotFound: it is gone).
   virtual absl::StatusOr<Armed> Arm(const ConnectionKey& key, bool allow_trim, Duration min_age) = 0;
   // FailedPrecondition if it has committed meanwhile.
   virtual absl::Status Disarm(const ConnectionKey& key) = 0;
   // Sends the GOAWAY of a committed connection once, with its latest acknowledgement, window and timestamps.
+  // NotFound if the connection is gone, FailedPrecondition if the client already has it, or it never committed.
   virtual absl::Status EmitGoaway(const ConnectionKey& key) = 0;
   // Connections whose GOAWAY is committed and not yet acknowledged: what a new agent must resume.
   virtual absl::StatusOr<std::vector<ConnectionKey>> Unacknowledged() = 0;
 };
 
-// Where the desired state that the API changed is kept.
+// Where the changes the API made to the configuration file's desired state are kept.
 class Store {
  public:
   virtual ~Store() = default;
+  // What `file`, the configuration file's desired state, becomes with the kept changes on top.
+  virtual Desired Merge(const Desired& file) = 0;
+  // From now on changes are kept relative to `file`.
+  virtual void Rebase(const Desired& file) = 0;
   // Durable when it returns OK: written whole, synced, renamed into place.
   virtual absl::Status Save(const Desired& desired) = 0;
 };
