@@ -11,9 +11,8 @@ MAY_INCLUDE = {
     "userspace/base": set(),
     "userspace/model": {"userspace/base"},
     "userspace/policy": {"userspace/base", "userspace/model"},
-    # ports.h holds the interfaces that the controller owns and these two implement or use.
-    "userspace/datapath": {"userspace/base", "userspace/model", "userspace/agent/ports.h", "bpf"},
-    "userspace/rebalance": {"userspace/base", "userspace/model", "userspace/agent/ports.h"},
+    "userspace/datapath": {"userspace/base", "userspace/model", "bpf"},
+    "userspace/rebalance": {"userspace/base", "userspace/model"},
     "userspace/agent": {"userspace/base", "userspace/model", "userspace/policy", "userspace/rebalance"},
     "userspace/admin": {"userspace/base", "userspace/model", "userspace/agent", "proto/unpin/v1"},
     "tools/unpin": {"userspace/base", "proto/unpin/v1"},

@@ -41,11 +41,12 @@ class Layers(SeededTree):
     def test_an_empty_tree_is_clean(self):
         self.assertEqual(list(check_layers.violations(self.root)), [])
 
-    def test_policy_may_not_know_the_agent(self):
-        self.check("userspace/policy/a.h", '"userspace/agent/ports.h"', "userspace/policy may not include")
+    def test_policy_may_know_the_model_and_not_the_agent(self):
+        self.check("userspace/policy/a.h", '"userspace/model/service.h"', None)
+        self.check("userspace/policy/a.h", '"userspace/agent/controller.h"', "userspace/policy may not include")
 
-    def test_datapath_may_know_the_ports_and_nothing_else_of_the_agent(self):
-        self.check("userspace/datapath/a.cc", '"userspace/agent/ports.h"', None)
+    def test_datapath_may_not_know_who_drives_it(self):
+        self.check("userspace/datapath/a.cc", '"userspace/model/ports.h"', None)
         self.check("userspace/datapath/a.cc", '"userspace/agent/controller.h"', "userspace/datapath may not include")
 
     def test_only_datapath_opens_bpf(self):
