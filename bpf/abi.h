@@ -24,6 +24,7 @@ enum unpin_limits {
   UNPIN_MAGLEV_SLOTS = 65537,      /* prime, Maglev paper section 3.4; a service may use fewer */
   UNPIN_GOAWAY_LENGTH = 17,        /* RFC 9113 section 6.8: 9 byte header, 8 byte payload */
   UNPIN_CAPTURE_BYTES = 1460,      /* TCP payload a capture record holds */
+  UNPIN_CAPTURES_PER_GAP = 4096,   /* records one gap may take before its flow counts as lost */
   UNPIN_EVENT_RING_BYTES = 1 << 20,
   UNPIN_CAPTURE_RING_BYTES = 1 << 25,
 };
@@ -140,7 +141,7 @@ enum unpin_splice_state {
   UNPIN_SPLICE_PAST,         /* acknowledged, and 2^30 bytes ago: every number is beyond it */
 };
 
-/* Held by both directions of a connection; the c2s copy is written first (publish order). */
+/* Held by both directions of a connection; the c2s copy is written first, each in one store. */
 struct unpin_splice {
   __u32 boundary; /* server space; GOAWAY is at [boundary, boundary + 17) of client space */
   __u32 state;    /* enum unpin_splice_state */
@@ -176,8 +177,8 @@ struct unpin_flow {
   __u32 backend;
   struct unpin_tcp_state tcp;
   struct unpin_follower follower;
-  struct unpin_splice splice;
-  __u32 hole_reports; /* c2s: client ACKs that show a hole at the boundary */
+  __u32 hole_reports;         /* c2s: client ACKs that showed a hole at the boundary */
+  struct unpin_splice splice; /* 8-aligned: read and written as one word */
   __u64 created_ns;
   __u64 last_seen_ns;
   __u64 packets;
@@ -280,7 +281,9 @@ struct unpin_capture {
 };
 static_assert(sizeof(struct unpin_capture) == 1516, "unpin_capture");
 
-/* ---- programs the agent runs (SEC("syscall"), BPF_PROG_TEST_RUN; the context is read and written) ---- */
+/* ---- programs the agent runs (goaway.bpf.c, by BPF_PROG_TEST_RUN) ----
+ * They are XDP programs whose frame is the argument struct, read and written: Linux 6.1 allows no spin lock in
+ * SEC("syscall") programs. */
 
 /* Why a connection cannot be moved; 0 when it can. */
 enum unpin_refusal {
@@ -340,17 +343,6 @@ struct unpin_add_pin_args {
 static_assert(sizeof(struct unpin_add_pin_args) == 40, "unpin_add_pin_args");
 
 /* remove_pin: uses key and pin.move. */
-
-/* expire_flows: delete what has been quiet for too long, in one walk over the table. */
-struct unpin_expire_args {
-  __u64 now_ns;
-  __u64 established_ns; /* in: idle time of an established connection */
-  __u64 closing_ns;     /* in: of one with FIN in one direction */
-  __u64 closed_ns;      /* in: quiet time after RST or FIN both ways, before its port is used again */
-  __u32 expired;        /* out: flows deleted */
-  __u32 remaining;      /* out */
-};
-static_assert(sizeof(struct unpin_expire_args) == 40, "unpin_expire_args");
 
 /* ---- verdicts ---- */
 

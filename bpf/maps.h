@@ -43,8 +43,8 @@ struct {
   __array(values, struct maglev_table);
 } maglev_tables SEC(".maps");
 
-/* Both directions of every established connection.     data plane inserts and updates, expire_flows deletes;
- *                                            the agent reads (BPF_F_LOCK) */
+/* Both directions of every established connection.     data plane inserts and updates;
+ *                                            the agent reads (BPF_F_LOCK) and deletes what has expired */
 struct {
   __uint(type, BPF_MAP_TYPE_HASH);
   __uint(max_entries, UNPIN_DEFAULT_FLOWS);
@@ -103,15 +103,38 @@ struct {
   __uint(pinning, LIBBPF_PIN_BY_NAME);
 } captures SEC(".maps");
 
-/* Room to build a new connection in: too large for the stack.   data plane only */
-struct unpin_new_connection {
+/* A walk over the frame headers of one packet (follow.h). */
+struct unpin_walk {
+  struct unpin_follower follower;
+  struct unpin_follower at_cut; /* as it was at `cut` */
+  __u32 sequence;               /* of the first payload byte */
+  __u32 end;
+  __u32 payload_offset;
+  __u32 cut; /* the last boundary inside the packet, if has_cut */
+  __u8 want_cut;
+  __u8 has_cut;
+};
+
+/* Room to work in, one a CPU: too large for the stack, or too variable for the verifier to track there. */
+struct unpin_scratch {
+  struct unpin_walk walk;
+  struct unpin_follower gap; /* start of the gap being captured */
+  struct unpin_half_open c2s_half;
+  struct unpin_half_open s2c_half;
   struct unpin_flow c2s;
   struct unpin_flow s2c;
 };
+/*                                            data plane only */
 struct {
   __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
   __uint(max_entries, 1);
-  __type(key, __u32);
-  __type(value, struct unpin_new_connection);
+  __uint(key_size, sizeof(__u32));
+  __uint(value_size, sizeof(struct unpin_scratch)); /* untyped: its flows' locks are not used here */
   __uint(pinning, LIBBPF_PIN_BY_NAME);
 } scratch SEC(".maps");
+
+static __always_inline struct unpin_scratch *find_scratch(void) {
+  __u32 zero = 0;
+
+  return bpf_map_lookup_elem(&scratch, &zero);
+}

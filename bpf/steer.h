@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* New connection to backend: its client's pin if there is one, else Maglev. Neither offers a backend that is not up. */
+#pragma once
+
+#include "bpf/packet.h"
+#include "bpf/pins.h"
+
+struct steered {
+  const struct unpin_backend *backend; /* NULL: none is up */
+  __u32 id;
+  __u32 move; /* the move whose pin decided; 0: Maglev did */
+};
+
+static __always_inline const struct unpin_backend *serving_backend(__u32 id) {
+  const struct unpin_backend *backend = bpf_map_lookup_elem(&backends, &id);
+
+  return backend && backend->state == UNPIN_BACKEND_SERVING ? backend : NULL;
+}
+
+/* MurmurHash3's finaliser: every input bit reaches every output bit. */
+static __always_inline __u32 mix(__u64 value) {
+  value ^= value >> 33;
+  value *= 0xff51afd7ed558ccdULL;
+  value ^= value >> 33;
+  value *= 0xc4ceb9fe1a85ec53ULL;
+  return value ^ value >> 33;
+}
+
+/* The same on every gateway, so that they agree (Maglev paper, section 3.2). */
+static __always_inline __u32 flow_hash(const struct unpin_flow_key *key, int source_only) {
+  const __u64 ports = source_only ? 0 : (__u64)key->source_port << 16 | key->destination_port;
+
+  return mix(((__u64)key->source << 32 | key->destination) ^ ports * 0x9e3779b97f4a7c15ULL);
+}
+
+static __always_inline void steer_by_maglev(const struct unpin_service *service, const struct unpin_flow_key *key,
+                                            struct steered *steered) {
+  __u32 service_id = service->id;
+  void *table = bpf_map_lookup_elem(&maglev_tables, &service_id);
+  __u32 slot;
+  const __u32 *id;
+
+  if (!table || !service->slots) return;
+  slot = flow_hash(key, service->flags & UNPIN_SERVICE_SOURCE_HASH) % service->slots;
+  id = bpf_map_lookup_elem(table, &slot);
+  if (!id) return;
+  steered->id = *id;
+  steered->backend = serving_backend(*id);
+}
+
+static __always_inline void steer(const struct unpin_service *service, const struct unpin_flow_key *key,
+                                  struct steered *steered) {
+  steered->move = reserve_pin(service->id, key->source, bpf_ktime_get_ns(), &steered->id);
+  if (steered->move) {
+    steered->backend = serving_backend(steered->id);
+    if (steered->backend && steered->backend->service == service->id) return;
+    steered->move = 0; /* that backend has gone down or away since */
+  }
+  steer_by_maglev(service, key, steered);
+}
