@@ -91,7 +91,7 @@ static __always_inline void read_tcp_state(struct xdp_md *ctx, const struct pack
 
   tcp->ack = pkt->ack;
   tcp->window = pkt->window;
-  if (pkt->payload_offset - pkt->l4_offset < TCP_MIN_HEADER + (__u32)sizeof(*options)) return;
+  if (pkt->payload_offset < pkt->l4_offset + TCP_MIN_HEADER + (int)sizeof(*options)) return;
   if (options && options->noop_noop_kind_length == bpf_htonl(0x0101080a)) {
     tcp->tsval = bpf_ntohl(options->tsval);
     tcp->tsecr = bpf_ntohl(options->tsecr);
