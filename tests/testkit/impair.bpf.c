@@ -92,11 +92,15 @@ int forth(struct xdp_md *ctx) { return pass_on(ctx, 0); }
 SEC("xdp")
 int back(struct xdp_md *ctx) { return pass_on(ctx, 1); }
 
+static __always_inline int leave(struct xdp_md *ctx, __u32 direction) {
+  return ctx->data < ctx->data_end ? bpf_redirect_map(&exits, direction, 0) : XDP_DROP;
+}
+
 /* On the delay devices: what user space has held up leaves. */
 SEC("xdp")
-int forth_late(struct xdp_md *ctx) { return bpf_redirect_map(&exits, 0, 0); }
+int forth_late(struct xdp_md *ctx) { return leave(ctx, 0); }
 
 SEC("xdp")
-int back_late(struct xdp_md *ctx) { return bpf_redirect_map(&exits, 1, 0); }
+int back_late(struct xdp_md *ctx) { return leave(ctx, 1); }
 
 char LICENSE[] SEC("license") = "GPL";

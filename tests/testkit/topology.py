@@ -80,7 +80,7 @@ class Topology:
         run(f"ip link add name {far} netns {wire} type veth peer {gateway_end}".split())
         for device in (near, far):
             # XDP joins the two: the kernel itself must not answer on them.
-            self._inside(wire, f"ethtool -K {device} gro on; ip link set {device} up arp off")
+            self._inside(wire, f"ip link set {device} up arp off; ethtool -K {device} gro on")
         self.impaired_links.append((near, far))
 
     def _configure_gateway(self):
@@ -96,14 +96,15 @@ class Topology:
 
     def _configure_host(self, role, address, gateway, *networks):
         # tx off: a checksum left to "hardware" would still be partial when XDP rewrites the packet.
-        commands = ["ethtool -K eth0 tx off", self._up("eth0", address)]
+        commands = [self._up("eth0", address), "ethtool -K eth0 tx off"]
         commands += [f"ip route add {network} via {gateway}" for network in networks]
         self._inside(self.name(role), "; ".join(commands))
 
     def _up(self, device, address):
-        # gro on: without it (or an XDP program) a veth drops what its peer's XDP redirects into it.
-        return (f"ethtool -K {device} gro on; ip address add {address}/24 dev {device}; "
-                f"ip link set {device} up")
+        # gro on: without it (or an XDP program) a veth drops what XDP redirects into its peer. Set while the device
+        # is down, it is not announced to the peer, and the redirect fails all the same (seen on 6.18).
+        return (f"ip address add {address}/24 dev {device}; ip link set {device} up; "
+                f"ethtool -K {device} gro on")
 
     def _inside(self, namespace, script):
         run(["nsenter", f"--net=/run/netns/{namespace}", "sh", "-ec", script])
