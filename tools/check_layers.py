@@ -16,7 +16,7 @@ MAY_INCLUDE = {
     "userspace/agent": {"userspace/base", "userspace/model", "userspace/policy", "userspace/rebalance"},
     "userspace/admin": {"userspace/base", "userspace/model", "userspace/agent", "proto/unpin/v1"},
     "tools/unpin": {"userspace/base", "proto/unpin/v1"},
-    "tools/unpin-gen": set(),
+    "tools/unpin-gen": {"userspace/base/clock.h", "proto/unpin/gen/v1", "proto/xds/service/orca/v3"},
 }
 # Header of a library -> the only places that may include it. A place is a folder or one file.
 ONLY_IN = {
