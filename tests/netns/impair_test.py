@@ -110,7 +110,7 @@ class ImpairTest(unittest.TestCase):
             receiver.wait(60)
             self.assertEqual(receiver.lines["stdout"][1], "")
             wire.signal(signal.SIGUSR2)
-            wire.wait_for_line("acks unblocked")
+            wire.wait_for_line("restored")
             wire.stop()
             self.assertEqual(counts(wire)[0]["blocked"], PROBES + 1)
 

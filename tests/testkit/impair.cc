@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // impair NEAR FAR [options]: joins two interfaces by a bad wire (impair.bpf.c) until SIGTERM, and prints what it did as
-// JSON. SIGUSR1 begins, SIGUSR2 ends the loss of all bare ACKs from NEAR to FAR; each change is printed once it holds.
+// JSON. SIGUSR1: all bare ACKs from NEAR to FAR are lost; SIGHUP: all TCP from FAR to NEAR is; SIGUSR2: as at the start.
+// Each change is printed once it holds.
 #include <bpf/libbpf.h>
 #include <fcntl.h>
 #include <linux/if_tun.h>
@@ -106,6 +107,7 @@ struct Wire {
   std::unique_ptr<impair_skel, SkeletonDeleter> skeleton;
   std::vector<DelayLine> delays;  // by direction
   std::vector<bpf_link*> links;   // their programs go with the process
+  impair_direction rules;         // of both directions, as at the start
 
   ~Wire() {
     for (bpf_link* link : links) bpf_link__destroy(link);
@@ -135,6 +137,9 @@ absl::StatusOr<Wire> Join(const Options& options) {
   if (const int error = impair_skel__load(wire.skeleton.get()); error != 0) {
     return ErrnoStatus(-error, "load the impairment object");
   }
+  wire.rules = {.loss_permille = static_cast<uint32_t>(options.loss_percent * 10),
+                .late_permille = static_cast<uint32_t>(options.late_percent * 10),
+                .block_acks = 0};
   auto& programs = wire.skeleton->progs;
   const std::array<bpf_program*, 2> ingress = {programs.forth, programs.back};
   const std::array<bpf_program*, 2> late = {programs.forth_late, programs.back_late};
@@ -151,10 +156,7 @@ absl::StatusOr<Wire> Join(const Options& options) {
     status.Update(Attach(wire, ingress[direction], from));
     if (!status.ok()) return status;
     wire.delays.push_back(*std::move(delay));
-    wire.skeleton->bss->directions[direction] = {
-        .loss_permille = static_cast<uint32_t>(options.loss_percent * 10),
-        .late_permille = static_cast<uint32_t>(options.late_percent * 10),
-        .block_acks = 0};
+    wire.skeleton->bss->directions[direction] = wire.rules;
   }
   return wire;
 }
@@ -174,10 +176,18 @@ void PrintCounts(const Wire& wire) {
 bool ObeySignal(Wire& wire, int signals) {
   signalfd_siginfo info;
   if (read(signals, &info, sizeof(info)) != sizeof(info)) return true;
-  if (info.ssi_signo != SIGUSR1 && info.ssi_signo != SIGUSR2) return false;
-  const bool block = info.ssi_signo == SIGUSR1;
-  wire.skeleton->bss->directions[0].block_acks = block;
-  std::printf("acks %s\n", block ? "blocked" : "unblocked");
+  if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT) return false;
+  impair_direction* directions = wire.skeleton->bss->directions;
+  const char* done = "restored";
+  directions[0] = directions[1] = wire.rules;
+  if (info.ssi_signo == SIGUSR1) {
+    directions[0].block_acks = 1;
+    done = "acks blocked";
+  } else if (info.ssi_signo == SIGHUP) {
+    directions[1].loss_permille = 1000;
+    done = "replies cut";
+  }
+  std::printf("%s\n", done);
   std::fflush(stdout);
   return true;
 }
@@ -217,7 +227,7 @@ int Run(int argc, char** argv) {
 
   sigset_t awaited;
   sigemptyset(&awaited);
-  for (int number : {SIGTERM, SIGINT, SIGUSR1, SIGUSR2}) sigaddset(&awaited, number);
+  for (int number : {SIGTERM, SIGINT, SIGUSR1, SIGUSR2, SIGHUP}) sigaddset(&awaited, number);
   sigprocmask(SIG_BLOCK, &awaited, nullptr);
   const UniqueFd signals(signalfd(-1, &awaited, SFD_CLOEXEC));
   absl::StatusOr<Wire> wire = Join(options);

@@ -46,8 +46,11 @@ class Process:
     def running(self):
         return self._popen.poll() is None
 
-    def wait_for_line(self, pattern, timeout=20.0):
-        """Returns the match of the first output line, old or new, in which the pattern is found."""
+    def wait_for_line(self, pattern, timeout=20.0, skip=0):
+        """Returns the match of the first output line, old or new, in which the pattern is found.
+
+        `skip`: so many such lines are passed over.
+        """
         expression = re.compile(pattern)
         deadline = time.monotonic() + timeout
         seen = {"stdout": 0, "stderr": 0}
@@ -56,9 +59,10 @@ class Process:
                 for stream, lines in self.lines.items():
                     while seen[stream] < len(lines):
                         match = expression.search(lines[seen[stream]])
-                        if match:
-                            return match
                         seen[stream] += 1
+                        if match and skip == 0:
+                            return match
+                        skip -= match is not None
                 ended = not any(reader.is_alive() for reader in self._readers)
                 left = deadline - time.monotonic()
                 if ended or left <= 0:

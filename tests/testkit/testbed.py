@@ -177,6 +177,13 @@ class Testbed:
             raise UnpinRefused([str(word) for word in words], done.returncode, done.stderr)
         return json.loads(done.stdout) if done.stdout.strip() else {}
 
+    def command_wires(self, number, answer):
+        """Sends a signal to every bad wire (see impair.cc) and waits until it says that it holds."""
+        for wire in self.impairments:
+            seen = sum(answer in line for line in wire.lines["stdout"])
+            wire.signal(number)
+            wire.wait_for_line(answer, skip=seen)
+
     def _start_impairment(self):
         for near, far in self.topology.impaired_links:
             argv = [self.bin_dir / "impair", near, far, *self._impair_options]

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Moves connections under a running client, and measures what became of them."""
+
+import random
+import time
+from collections import Counter
+
+import grpc
+
+from admin import ACKNOWLEDGED, ENDED, milliseconds_between, seconds
+
+PERIOD_S = 0.2
+SETTLE_S = 8.0
+# A connection may be between states just now; the next tick tries again.
+PASSING_REASONS = ("out of sync (recovering)", "no response yet", "too young", "closing")
+
+
+class Driver:
+    """`min_age_s`: the connection's age from which unpind accepts a move."""
+
+    def __init__(self, admin, min_age_s, seed):
+        self._admin = admin
+        self._min_age_s = min_age_s
+        self._random = random.Random(seed)
+        self._moved = set()  # client address:port; a connection is moved once
+        self.ticks = 0
+        self.refusals = Counter()
+
+    def run(self, duration_s):
+        """Every 200 ms moves one connection that is old enough and was not moved yet."""
+        start = time.monotonic()
+        while time.monotonic() < start + duration_s:
+            self.ticks += 1
+            self._move_one()
+            time.sleep(max(0, start + self.ticks * PERIOD_S - time.monotonic()))
+
+    def _move_one(self):
+        old = [c.client for c in self._unmoved() if seconds(c.age) >= self._min_age_s]
+        if not old:
+            return
+        client = self._random.choice(old)
+        try:
+            self._admin.move(client)
+            self._moved.add(client)
+        except grpc.RpcError as error:
+            if error.code() == grpc.StatusCode.NOT_FOUND:  # it has closed since it was listed
+                return
+            self.refusals[f"{error.code().name}: {error.details()}"] += 1
+
+    def unexpected_refusals(self):
+        return {reason: count for reason, count in self.refusals.items()
+                if not any(passing in reason for passing in PASSING_REASONS)}
+
+    def _unmoved(self):
+        return [c for c in self._admin.connections() if c.client not in self._moved]
+
+    def spliceable(self):
+        """(flows, of them spliceable) of the connections never moved, while the client is still at work.
+
+        A connection counts as spliceable if it is so at any moment within a bounded wait: one whose lost bytes are
+        just being recovered is not out of sync for good (DESIGN section 5).
+        """
+        seen = set()
+        deadline = time.monotonic() + SETTLE_S
+        while True:
+            old = {c.client for c in self._unmoved_alive() if seconds(c.age) >= self._min_age_s}
+            seen |= {c.client for c in self._unmoved_alive() if c.spliceable}
+            if (old and old <= seen) or time.monotonic() > deadline:
+                return len(old), len(old & seen)
+            time.sleep(0.05)
+
+    def _unmoved_alive(self):
+        return [c for c in self._unmoved() if c.not_spliceable != "closing"]
+
+    def moves(self):
+        """The moves, once every one has ended or been acknowledged, or after a bounded wait."""
+        deadline = time.monotonic() + SETTLE_S
+        while True:
+            moves = self._admin.moves()
+            if all(move.state in ACKNOWLEDGED + ENDED for move in moves) or time.monotonic() > deadline:
+                return moves
+            time.sleep(0.05)
+
+
+def quantile(values, share):
+    ordered = sorted(values)
+    return round(ordered[int(share * (len(ordered) - 1))], 2) if ordered else None
+
+
+def summarize(moves):
+    """The figures of a row that come from unpind's list of moves."""
+    acknowledged = [m for m in moves if m.HasField("acknowledged")]
+    reconnected = [m for m in moves if m.HasField("reconnected")]
+    to_ack = [milliseconds_between(m.sent, m.acknowledged) for m in acknowledged]
+    to_reconnect = [milliseconds_between(m.sent, m.reconnected) for m in reconnected]
+    to_commit = [milliseconds_between(m.planned, m.sent) for m in moves if m.HasField("sent")]
+    figures = {"moves": len(moves), "acknowledged": len(acknowledged), "reconnected": len(reconnected)}
+    for name, values in (("commit", to_commit), ("ack", to_ack), ("reconnect", to_reconnect)):
+        figures[f"{name}_p50_ms"] = quantile(values, 0.5)
+        figures[f"{name}_p99_ms"] = quantile(values, 0.99)
+    figures["unfinished"] = [f"{m.client}: {m.State.Name(m.state)} {m.detail}" for m in moves
+                             if not m.HasField("acknowledged")][:10]
+    return figures
