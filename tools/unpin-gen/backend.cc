@@ -55,10 +55,7 @@ class EchoService final : public v1::Echo::CallbackService {
       return reactor;
     }
     FillReply(*context, *request, *reply);
-    queue_.Submit(OwnTime(*request), [this, reactor] {
-      ++answered_;
-      reactor->Finish(grpc::Status::OK);
-    });
+    queue_.Submit(OwnTime(*request), [this, reactor] { reactor->Finish(Conclude()); });
     return reactor;
   }
 
@@ -66,6 +63,9 @@ class EchoService final : public v1::Echo::CallbackService {
       grpc::CallbackServerContext* context, const v1::StreamEchoRequest* request) override;
 
   uint64_t answered() const { return answered_; }
+
+  // From now on requests end as CANCELLED.
+  void Abandon() { abandoned_ = true; }
 
  private:
   class ReplyStream;
@@ -81,9 +81,17 @@ class EchoService final : public v1::Echo::CallbackService {
     reply.set_peer(context.peer());
   }
 
+  // The status of a request that has had its service.
+  grpc::Status Conclude() {
+    if (abandoned_) return {grpc::StatusCode::CANCELLED, "the server is shutting down"};
+    ++answered_;
+    return grpc::Status::OK;
+  }
+
   const std::string name_;
   WorkQueue& queue_;
   std::atomic<uint64_t> answered_{0};
+  std::atomic<bool> abandoned_{false};
 };
 
 // Owned by gRPC until OnDone. At most one of its jobs, timers and writes is pending at any time, so no step
@@ -114,10 +122,7 @@ class EchoService::ReplyStream final : public grpc::ServerWriteReactor<v1::EchoR
 
  private:
   void WriteNext() {
-    if (left_ == 0) {
-      ++service_.answered_;
-      return Finish(grpc::Status::OK);
-    }
+    if (left_ == 0 || service_.abandoned_) return Finish(service_.Conclude());
     --left_;
     StartWrite(&reply_);
   }
@@ -181,6 +186,7 @@ class ControlService final : public v1::Control::CallbackService {
     const WorkQueue::State state = queue_.GetState();
     reply.set_backend(name_);
     reply.set_workers(state.workers);
+    reply.set_unanswered(state.unanswered);
     *reply.mutable_service_time() = ToProto(state.service_time);
     reply.set_serving(serving_);
   }
@@ -271,7 +277,10 @@ void Backend::Drain(Duration grace) {
   parts_->server->GetHealthCheckService()->Shutdown();
   parts_->orca.Stop();
   // gRPC waits for handlers even after it has cancelled their calls: give them no reason to linger.
-  parts_->queue.RunAt(Now() + grace, [queue = &parts_->queue] { queue->Flush(); });
+  parts_->queue.RunAt(Now() + grace, [parts = parts_.get()] {
+    parts->echo.Abandon();
+    parts->queue.Flush();
+  });
   parts_->server->Shutdown(std::chrono::system_clock::now() + grace);
 }
 

@@ -41,12 +41,18 @@ struct GrpcOptions {
   bool live = false;
 };
 
-// A word for a value; the help shows the words only.
+// A word for a value. CLI11's own transformer would talk of the values too.
 template <typename Value>
 CLI::Validator OneOf(const std::map<std::string, Value>& words) {
   std::string names;
   for (const auto& [word, value] : words) absl::StrAppend(&names, names.empty() ? "" : "|", word);
-  return CLI::CheckedTransformer(words).description(names);
+  const auto translate = [words, names](std::string& text) {
+    const auto found = words.find(text);
+    if (found == words.end()) return absl::StrCat("'", text, "' is not one of ", names);
+    text = std::to_string(static_cast<int>(found->second));
+    return std::string();
+  };
+  return CLI::Validator(translate, names);
 }
 
 double UnixNow() {

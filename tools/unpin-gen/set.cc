@@ -59,9 +59,9 @@ absl::Status Set(const SetOptions& options) {
   }
   const absl::Duration service_time =
       absl::Seconds(now.service_time().seconds()) + absl::Nanoseconds(now.service_time().nanos());
-  std::printf("%s: %u workers, service time %s, %s\n", now.backend().c_str(), now.workers(),
-              absl::FormatDuration(service_time).c_str(),
-              now.serving() ? "serving" : "not serving");
+  std::printf("%s: %u workers, service time %s, %s, %u unanswered\n", now.backend().c_str(),
+              now.workers(), absl::FormatDuration(service_time).c_str(),
+              now.serving() ? "serving" : "not serving", now.unanswered());
   return absl::OkStatus();
 }
 

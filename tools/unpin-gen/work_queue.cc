@@ -55,7 +55,7 @@ void WorkQueue::SetServiceTime(Duration service_time) {
 
 WorkQueue::State WorkQueue::GetState() {
   const std::lock_guard lock(mutex_);
-  State state{pool_.workers(), pool_.service_time(), pool_.GetUsage(Now())};
+  State state{pool_.workers(), pool_.service_time(), pool_.unanswered(), pool_.GetUsage(Now())};
   state.usage.ended += answered_at_once_;
   changed_.notify_one();
   return state;

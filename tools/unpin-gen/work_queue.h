@@ -38,6 +38,7 @@ class WorkQueue {
   struct State {
     size_t workers = 0;
     Duration service_time{0};
+    size_t unanswered = 0;
     WorkerPool::Usage usage;  // jobs answered at once included
   };
   State GetState();

@@ -42,6 +42,7 @@ class WorkerPool {
   size_t workers() const { return workers_; }
   Duration service_time() const { return service_time_; }
   size_t queued() const { return waiting_.size(); }
+  size_t unanswered() const { return waiting_.size() + running_.size() + ended_.size(); }
 
   // Until `now`: the jobs that have ended, and the time spent on jobs by all workers together.
   struct Usage {
