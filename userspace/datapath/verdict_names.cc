@@ -25,7 +25,6 @@ absl::string_view VerdictName(unpin_verdict verdict) {
     case UNPIN_REPLY_RESET_TABLE_FULL: return "reply_reset_table_full";
     case UNPIN_REPLY_RESET_NO_BACKEND: return "reply_reset_no_backend";
     case UNPIN_DROP_TTL: return "drop_ttl";
-    case UNPIN_DROP_BAD_TCP: return "drop_bad_tcp";
     case UNPIN_DROP_FRAGMENT: return "drop_fragment";
     case UNPIN_DROP_NO_PORT: return "drop_no_port";
     case UNPIN_DROP_NO_NEIGHBOR: return "drop_no_neighbor";
