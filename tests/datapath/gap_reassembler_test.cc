@@ -3,6 +3,8 @@
 // in-order parser does, which is written here from RFC 9113 and shares nothing with the code under test.
 #include "userspace/datapath/gap_reassembler.h"
 
+#include "bpf/http2.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -248,7 +250,8 @@ TEST(GapReassembler, IsNeverCaughtUpWithoutAHeaderByte) {
     }
     ++tried;
     ASSERT_FALSE(gap.caught_up());
-    ASSERT_EQ(gap.follower().next_header, c.Sequence(header));
+    // A lost segment may have held earlier headers too: it waits for the first of them.
+    ASSERT_FALSE(seq_before(c.Sequence(header), gap.follower().next_header));
   });
   EXPECT_GT(tried, kCases / 2);
 }
