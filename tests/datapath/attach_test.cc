@@ -121,12 +121,12 @@ TEST_F(AttachTest, WhatWasAttachedIsTakenBackWhenALaterInterfaceFails) {
   const std::string in_the_way = options_.bpffs + "/links/ldb";
   const auto program = Load();
   ASSERT_TRUE(program.ok()) << program.status();
-  Shell("mkdir -p " + in_the_way);
+  unpin::Run("mkdir -p " + in_the_way);
   const absl::Status status = Attachments::Attach(*program, {"lda", "ldb"}).status();
   EXPECT_FALSE(status.ok());
   EXPECT_THAT(status.message(), HasSubstr("ldb"));
   EXPECT_EQ(AttachedProgramId("lda"), 0u);
-  Shell("rmdir " + in_the_way);
+  unpin::Run("rmdir " + in_the_way);
   const auto pins = ListPins(options_.bpffs + "/links");
   ASSERT_TRUE(pins.ok());
   EXPECT_THAT(*pins, IsEmpty());
@@ -150,7 +150,7 @@ TEST_F(AttachTest, AForeignProgramIsRefusedByNameAndStays) {
 }
 
 TEST_F(AttachTest, ForwardingMustBeOn) {
-  Shell("sysctl -qw net/ipv4/conf/ldb/forwarding=0");
+  unpin::Run("sysctl -qw net/ipv4/conf/ldb/forwarding=0");
   const auto program = Load();
   ASSERT_TRUE(program.ok()) << program.status();
   const absl::Status status = Attachments::Attach(*program, {"lda", "ldb"}).status();
@@ -160,7 +160,7 @@ TEST_F(AttachTest, ForwardingMustBeOn) {
 }
 
 TEST_F(AttachTest, AnMtuBeyondOnePageIsRefused) {
-  Shell("ip link set ldb mtu 9000");
+  unpin::Run("ip link set ldb mtu 9000");
   const auto program = Load();
   ASSERT_TRUE(program.ok()) << program.status();
   const absl::Status status = Attachments::Attach(*program, {"ldb"}).status();
@@ -169,7 +169,7 @@ TEST_F(AttachTest, AnMtuBeyondOnePageIsRefused) {
 }
 
 TEST_F(AttachTest, TheLargestAllowedMtuIsTakenNatively) {
-  Shell("ip link set ldb mtu " + std::to_string(kMaxMtu) + " && ip link set ldbp mtu " +
+  unpin::Run("ip link set ldb mtu " + std::to_string(kMaxMtu) + " && ip link set ldbp mtu " +
         std::to_string(kMaxMtu));
   const auto program = Load();
   ASSERT_TRUE(program.ok()) << program.status();
@@ -179,7 +179,7 @@ TEST_F(AttachTest, TheLargestAllowedMtuIsTakenNatively) {
 }
 
 TEST_F(AttachTest, FallsBackToGenericModeAndSaysWhyInTheDriversWords) {
-  Shell("ip link set ldbp mtu 9000");  // a veth refuses XDP if its peer may send more than a page
+  unpin::Run("ip link set ldbp mtu 9000");  // a veth refuses XDP if its peer may send more than a page
   const auto program = Load();
   ASSERT_TRUE(program.ok()) << program.status();
   const auto attachments = Attachments::Attach(*program, {"ldb"});
@@ -195,12 +195,12 @@ TEST_F(AttachTest, TroublesAreToldOnce) {
   auto attachments = Attachments::Attach(*program, {"lda"});
   ASSERT_TRUE(attachments.ok()) << attachments.status();
   EXPECT_THAT(attachments->CheckAgain(), IsEmpty());
-  Shell("sysctl -qw net/ipv4/conf/lda/forwarding=0");
+  unpin::Run("sysctl -qw net/ipv4/conf/lda/forwarding=0");
   EXPECT_THAT(attachments->CheckAgain(), ElementsAre(HasSubstr("forwarding")));
   EXPECT_THAT(attachments->CheckAgain(), IsEmpty());
-  Shell("sysctl -qw net/ipv4/conf/lda/forwarding=1");
+  unpin::Run("sysctl -qw net/ipv4/conf/lda/forwarding=1");
   EXPECT_THAT(attachments->CheckAgain(), IsEmpty());
-  Shell("sysctl -qw net/ipv4/conf/lda/forwarding=0");
+  unpin::Run("sysctl -qw net/ipv4/conf/lda/forwarding=0");
   EXPECT_THAT(attachments->CheckAgain(), ElementsAre(HasSubstr("forwarding")));
 }
 
@@ -256,8 +256,8 @@ TEST_F(AttachTest, AnInterfaceNameMayHoldADot) {
 // Needs a kernel that takes dispatchers; the virtual machine tests run it on two.
 TEST_F(AttachTest, LivesBesideAnotherProgramThroughTheDispatcher) {
   if (!KernelTakesDispatchers()) GTEST_SKIP() << "this kernel refuses BPF_PROG_TYPE_EXT";
-  Shell("mkdir -p /sys/fs/bpf; mountpoint -q /sys/fs/bpf || mount -t bpf bpf /sys/fs/bpf");
-  Shell(
+  unpin::Run("mkdir -p /sys/fs/bpf; mountpoint -q /sys/fs/bpf || mount -t bpf bpf /sys/fs/bpf");
+  unpin::Run(
       "xdp-loader load -m native ldb /usr/lib/x86_64-linux-gnu/bpf/xdpfilt_alw_all.o -p "
       "/sys/fs/bpf");
   const auto interface = FindInterface("ldb");

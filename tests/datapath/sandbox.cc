@@ -29,10 +29,10 @@ void Sandbox::SetUp() {
   static std::string path = "/run";
   ASSERT_EQ(mount("tmpfs", path.c_str(), "tmpfs", 0, nullptr), 0) << strerror(errno);
   path += "/bpf";
-  Shell("mkdir " + path);
+  Run("mkdir " + path);
   ASSERT_EQ(mount("bpf", path.c_str(), "bpf", 0, nullptr), 0) << strerror(errno);
   mount_point = &path;
-  Shell("ip link set lo up");
+  Run("ip link set lo up");
 }
 
 const std::string& Sandbox::bpffs() { return *mount_point; }
@@ -42,15 +42,15 @@ std::string FreshPinDirectory() {
   return Sandbox::bpffs() + "/unpin" + std::to_string(++count);
 }
 
-void Shell(const std::string& command) { ASSERT_EQ(system(command.c_str()), 0) << command; }
+void Run(const std::string& command) { ASSERT_EQ(system(command.c_str()), 0) << command; }
 
 void MakeVeth(const std::string& name) {
-  Shell("ip link add " + name + " type veth peer name " + name + "p");
-  Shell("ip link set " + name + " up && ip link set " + name + "p up");
-  Shell("sysctl -qw net/ipv4/conf/" + name + "/forwarding=1");
+  Run("ip link add " + name + " type veth peer name " + name + "p");
+  Run("ip link set " + name + " up && ip link set " + name + "p up");
+  Run("sysctl -qw net/ipv4/conf/" + name + "/forwarding=1");
 }
 
-void RemoveInterface(const std::string& name) { Shell("ip link del " + name); }
+void RemoveInterface(const std::string& name) { Run("ip link del " + name); }
 
 unsigned AttachedProgramId(const std::string& interface) {
   unsigned id = 0;

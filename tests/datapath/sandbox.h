@@ -21,7 +21,7 @@ class Sandbox : public testing::Environment {
 std::string FreshPinDirectory();
 
 // Runs a shell command; fails the test if it does not exit with 0.
-void Shell(const std::string& command);
+void Run(const std::string& command);
 
 // veth pair `name` and `name`p, both up, forwarding on for `name`.
 void MakeVeth(const std::string& name);

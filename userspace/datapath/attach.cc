@@ -23,11 +23,10 @@
 namespace unpin {
 namespace {
 
-// A program is ours if it counts its verdicts in our map: whatever its version, and only in this directory.
-std::vector<uint32_t> OursBehindDispatcher(const Interface& interface, uint32_t counts_id) {
+std::vector<uint32_t> OursBehindDispatcher(const Interface& interface, uint32_t controls_id) {
   std::vector<uint32_t> ours;
   for (const uint32_t id : DispatchedPrograms(interface).value_or(std::vector<uint32_t>())) {
-    if (ProgramUsesMap(id, counts_id)) ours.push_back(id);
+    if (ProgramUsesMap(id, controls_id)) ours.push_back(id);
   }
   return ours;
 }
@@ -35,8 +34,8 @@ std::vector<uint32_t> OursBehindDispatcher(const Interface& interface, uint32_t 
 // One run over the interfaces of the configuration.
 class Attacher {
  public:
-  Attacher(const Program& program, uint32_t counts_id)
-      : program_(program), counts_id_(counts_id), dispatchers_(KernelTakesDispatchers()) {}
+  Attacher(const Program& program, uint32_t controls_id)
+      : program_(program), controls_id_(controls_id), dispatchers_(KernelTakesDispatchers()) {}
 
   // Looks, touches nothing.
   absl::Status Check(const Interface& interface) const {
@@ -44,7 +43,7 @@ class Attacher {
     if (absl::Status status = CheckForwarding(interface); !status.ok()) return status;
     const auto attached = FindAttached(interface);
     if (!attached.ok()) return attached.status();
-    if (!attached->has_value() || ProgramUsesMap((*attached)->id, counts_id_))
+    if (!attached->has_value() || ProgramUsesMap((*attached)->id, controls_id_))
       return absl::OkStatus();
     if (dispatchers_ && DispatchedPrograms(interface).has_value()) return absl::OkStatus();
     const absl::string_view reason = dispatchers_
@@ -80,7 +79,7 @@ class Attacher {
       if (!opened.ok()) return opened.status();
       extension_ = std::make_unique<Extension>(*std::move(opened));
     }
-    const std::vector<uint32_t> old = OursBehindDispatcher(interface, counts_id_);
+    const std::vector<uint32_t> old = OursBehindDispatcher(interface, controls_id_);
     bool native = true;
     absl::Status status = extension_->Attach(interface, true);
     if (!status.ok()) {
@@ -101,7 +100,7 @@ class Attacher {
   }
 
   const Program& program_;
-  uint32_t counts_id_;
+  uint32_t controls_id_;
   bool dispatchers_;
   std::unique_ptr<Extension> extension_;
 };
@@ -116,7 +115,8 @@ absl::Status DetachOne(Attachment& attachment, const std::string& bpffs) {
 using InterfaceList = std::unique_ptr<struct if_nameindex, void (*)(struct if_nameindex*)>;
 
 // Takes the data plane off all interfaces but those of `keep`; returns their names.
-absl::StatusOr<std::vector<std::string>> DetachOthers(const std::string& bpffs, uint32_t counts_id,
+absl::StatusOr<std::vector<std::string>> DetachOthers(const std::string& bpffs,
+                                                      uint32_t controls_id,
                                                       const std::vector<Attachment>& keep) {
   const auto kept = [&](const std::string& name) {
     return std::any_of(keep.begin(), keep.end(),
@@ -137,7 +137,7 @@ absl::StatusOr<std::vector<std::string>> DetachOthers(const std::string& bpffs, 
        ++entry) {
     const Interface interface = {entry->if_name, static_cast<int>(entry->if_index)};
     if (kept(interface.name)) continue;
-    for (const uint32_t id : OursBehindDispatcher(interface, counts_id)) {
+    for (const uint32_t id : OursBehindDispatcher(interface, controls_id)) {
       status.Update(RemoveDispatched(interface, id));
       gone.push_back(interface.name);
     }
@@ -150,10 +150,10 @@ absl::StatusOr<std::vector<std::string>> DetachOthers(const std::string& bpffs, 
 
 absl::StatusOr<Attachments> Attachments::Attach(const Program& program,
                                                 const std::vector<std::string>& interfaces) {
-  const absl::StatusOr<uint32_t> counts_id =
-      MapId(bpf_map__fd(program.data_plane().maps.verdict_counts));
-  if (!counts_id.ok()) return counts_id.status();
-  Attacher attacher(program, *counts_id);
+  const absl::StatusOr<uint32_t> controls_id =
+      MapId(bpf_map__fd(program.data_plane().maps.controls));
+  if (!controls_id.ok()) return controls_id.status();
+  Attacher attacher(program, *controls_id);
 
   std::vector<Interface> found;
   for (const std::string& name : interfaces) {
@@ -173,7 +173,7 @@ absl::StatusOr<Attachments> Attachments::Attach(const Program& program,
     attachments.list_.push_back(*std::move(attachment));
   }
 
-  const auto gone = DetachOthers(program.bpffs(), *counts_id, attachments.list_);
+  const auto gone = DetachOthers(program.bpffs(), *controls_id, attachments.list_);
   if (!gone.ok()) return gone.status();
   for (const std::string& name : *gone) {
     attachments.warnings_.push_back(
@@ -222,14 +222,14 @@ absl::Status Attachments::Detach() {
 absl::Status DetachEverything(const std::string& bpffs) {
   const absl::StatusOr<UniqueFd> lock = OpenBpffsDirectory(bpffs);
   if (!lock.ok()) return lock.status();
-  uint32_t counts_id = 0;  // no map has it
-  if (const absl::StatusOr<UniqueFd> counts = OpenPin(absl::StrCat(bpffs, "/verdict_counts"));
-      counts.ok()) {
-    const absl::StatusOr<uint32_t> id = MapId(counts->get());
+  uint32_t controls_id = 0;  // no map has it
+  if (const absl::StatusOr<UniqueFd> controls = OpenPin(absl::StrCat(bpffs, "/controls"));
+      controls.ok()) {
+    const absl::StatusOr<uint32_t> id = MapId(controls->get());
     if (!id.ok()) return id.status();
-    counts_id = *id;
+    controls_id = *id;
   }
-  const auto gone = DetachOthers(bpffs, counts_id, {});
+  const auto gone = DetachOthers(bpffs, controls_id, {});
   if (!gone.ok()) return gone.status();
   return UnpinMaps(bpffs);
 }
