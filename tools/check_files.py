@@ -22,9 +22,11 @@ def sources(root):
                 yield path
 
 
-def licence_of(path):
-    """The kernel side must be GPL to load; the rest is Apache."""
-    return "GPL-2.0" if path.parts[0] == "bpf" or path.name.endswith(".bpf.c") else "Apache-2.0"
+def licences_of(path):
+    """The kernel side must be GPL to load, and so must be a test's host program that includes it; the rest is Apache."""
+    if path.parts[0] == "bpf" or path.name.endswith(".bpf.c"):
+        return ["GPL-2.0"]
+    return ["Apache-2.0", "GPL-2.0"] if path.parts[0] == "tests" else ["Apache-2.0"]
 
 
 def violations(root):
@@ -34,9 +36,9 @@ def violations(root):
         if len(lines) > MAX_LINES:
             yield f"{relative}: {len(lines)} lines, at most {MAX_LINES}: find the second thing hiding in it"
         first = lines[1:2] if lines and lines[0].startswith("#!") else lines[:1]
-        wanted = f"SPDX-License-Identifier: {licence_of(relative)}"
-        if not first or wanted not in first[0]:
-            yield f"{relative}: its first line must be '{wanted}'"
+        wanted = [f"SPDX-License-Identifier: {licence}" for licence in licences_of(relative)]
+        if not first or not any(line in first[0] for line in wanted):
+            yield f"{relative}: its first line must be '{' or '.join(wanted)}'"
 
 
 if __name__ == "__main__":

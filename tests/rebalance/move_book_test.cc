@@ -40,6 +40,20 @@ TEST_F(MoveBookTest, WithoutItsPinAConnectionIsNotArmed) {
   EXPECT_EQ(Detail(id), "pin: the client's 16 slots are taken");
 }
 
+TEST_F(MoveBookTest, ADrainGoesOnWhenTheClientHasNoRoomForAPin) {
+  MoveBook::Order order = OrderFor(40000);
+  order.reason = MoveReason::kDrain;
+  const MoveId id = book.Start(order, now).value();
+  Actions();
+  book.OnPinned(id, absl::ResourceExhaustedError("pin: the client's 16 slots are taken"), now);
+  EXPECT_THAT(Actions(), ElementsAre(Kind::kArm));
+  book.OnArmed(id, Splicer::Armed{.committed = true}, now);
+  Tell(Type::kAcknowledged);
+  After(seconds(40));
+  EXPECT_EQ(State(id), MoveState::kExpired);
+  EXPECT_EQ(Detail(id), "pin: the client's 16 slots are taken");
+}
+
 TEST_F(MoveBookTest, AnIdleConnectionsGoawayGoesOutAtOnce) {
   const MoveId id = StartAndPin();
   Actions();

@@ -60,7 +60,9 @@ void MoveBook::OnPinned(MoveId id, const absl::Status& status, TimePoint) {
   if (entry == nullptr || entry->stage != Stage::kPinning) return;
   if (!status.ok()) {
     entry->move.detail = std::string(status.message());
-    return End(*entry, MoveState::kRefused);
+    // A draining backend gets no new connections anyway: there a pin only tells where, and matches the reconnect.
+    const bool needed = entry->move.reason != MoveReason::kDrain;
+    if (needed || !absl::IsResourceExhausted(status)) return End(*entry, MoveState::kRefused);
   }
   entry->stage = Stage::kArming;
   Act(MoveAction::Kind::kArm, *entry);
