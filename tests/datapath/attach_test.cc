@@ -170,7 +170,7 @@ TEST_F(AttachTest, AnMtuBeyondOnePageIsRefused) {
 
 TEST_F(AttachTest, TheLargestAllowedMtuIsTakenNatively) {
   unpin::Run("ip link set ldb mtu " + std::to_string(kMaxMtu) + " && ip link set ldbp mtu " +
-        std::to_string(kMaxMtu));
+             std::to_string(kMaxMtu));
   const auto program = Load();
   ASSERT_TRUE(program.ok()) << program.status();
   const auto attachments = Attachments::Attach(*program, {"ldb"});
@@ -179,7 +179,8 @@ TEST_F(AttachTest, TheLargestAllowedMtuIsTakenNatively) {
 }
 
 TEST_F(AttachTest, FallsBackToGenericModeAndSaysWhyInTheDriversWords) {
-  unpin::Run("ip link set ldbp mtu 9000");  // a veth refuses XDP if its peer may send more than a page
+  unpin::Run(
+      "ip link set ldbp mtu 9000");  // a veth refuses XDP if its peer may send more than a page
   const auto program = Load();
   ASSERT_TRUE(program.ok()) << program.status();
   const auto attachments = Attachments::Attach(*program, {"ldb"});
