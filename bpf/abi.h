@@ -371,7 +371,6 @@ enum unpin_verdict {
   UNPIN_REPLY_RESET_NO_BACKEND,
 
   UNPIN_DROP_TTL, /* first of the drops */
-  UNPIN_DROP_BAD_TCP,
   UNPIN_DROP_FRAGMENT,
   UNPIN_DROP_NO_PORT, /* every SNAT port towards this backend is taken */
   UNPIN_DROP_NO_NEIGHBOR,

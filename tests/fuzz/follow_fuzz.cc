@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: Apache-2.0
 // However a stream is cut into segments, the data plane's walk and the agent's plain loop end in the same state.
 #include <cstdint>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: Apache-2.0
 // No frame makes the parser read past its end.
 #include <cstddef>
 #include <cstdint>

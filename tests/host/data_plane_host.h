@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: Apache-2.0
 // The data plane's parser and follower as ordinary functions, for the fuzzers.
 #pragma once
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: Apache-2.0
 // The follower's judgements, frame by frame (RFC 9113).
 #include "bpf/http2.h"
 

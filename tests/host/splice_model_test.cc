@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: Apache-2.0
 // The splice's arithmetic against a model that knows no arithmetic: the client's stream is spelled out byte by byte,
 // each byte labelled with the server byte it is (or as part of the GOAWAY), and what a translation claims is looked up.
 #include "bpf/splice.h"

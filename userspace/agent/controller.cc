@@ -1,161 +1,215 @@
 // SPDX-License-Identifier: Apache-2.0
-// Start, reload, and the turns of the loop.
 #include "userspace/agent/controller.h"
 
-#include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "userspace/base/status.h"
+#include "userspace/agent/validate.h"
 
 namespace unpin {
 namespace {
 
-constexpr Duration kHousekeeping = std::chrono::seconds(1);
-// Rates are kept fresh for so long after somebody looked: a dashboard or a watching CLI looks again.
-constexpr Duration kStaysInterested = std::chrono::seconds(30);
+constexpr Duration kDrainWindowAfterRestart = std::chrono::seconds(1);
+
+absl::Status NoSuchService(const std::string& service) {
+  return absl::NotFoundError(absl::StrCat("service: there is no service \"", service, "\""));
+}
+
+std::vector<Endpoint> EndpointsOf(const Desired& desired) {
+  std::vector<Endpoint> endpoints;
+  for (const auto& [name, service] : desired) {
+    for (const auto& [endpoint, backend] : service.backends) endpoints.push_back(endpoint);
+  }
+  return endpoints;
+}
 
 }  // namespace
 
-Controller::Controller(const Ports& ports, const Settings& settings, Surroundings surroundings)
-    : surroundings_(std::move(surroundings)),
-      flows_(ports.flows),
-      splicer_(ports.splicer),
-      store_(ports.store),
-      tables_(ports.tables),
-      settings_(settings),
-      sync_(ports.tables, surroundings_.slots),
-      mover_(ports.splicer, settings.moves, surroundings_.first_move) {}
+Controller::Controller(const Ports& ports, Hooks hooks, StatusView facts, uint32_t maglev_slots,
+                       MoveId first_move)
+    : ports_(ports),
+      hooks_(std::move(hooks)),
+      facts_(std::move(facts)),
+      sync_(ports.tables, maglev_slots),
+      mover_(ports.splicer, MoveSettings{}, first_move) {}
 
-absl::Status Controller::Start(const Desired& file) {
+absl::Status Controller::Start(const Config& config, TimePoint now) {
   absl::MutexLock lock(&mutex_);
-  const TimePoint now = surroundings_.clock();
-  const auto services = tables_.ReadServices();
-  if (!services.ok()) return Annotate(services.status(), "read the services in the data plane");
-  const auto backends = tables_.ReadBackends();
-  if (!backends.ok()) return Annotate(backends.status(), "read the backends in the data plane");
+  const absl::StatusOr<std::vector<ServiceRow>> services = ports_.tables.ReadServices();
+  if (!services.ok()) return services.status();
+  const absl::StatusOr<std::vector<BackendRow>> backends = ports_.tables.ReadBackends();
+  if (!backends.ok()) return backends.status();
   ids_ = IdRegistry::Adopted(*services, *backends, now);
   sync_.Adopt(*services, *backends);
+  mover_.SetSettings(config.settings.moves);
 
-  if (absl::Status status = Install(store_.Merge(file), settings_.limits, /*save=*/false);
-      !status.ok()) {
-    return status;
+  ports_.store.Rebase(config.desired);
+  absl::Status status = Commit(ports_.store.Merge(config.desired), config.settings, now);
+  if (!status.ok()) return status;
+
+  const absl::StatusOr<std::vector<ConnectionKey>> unacknowledged = ports_.splicer.Unacknowledged();
+  if (!unacknowledged.ok()) return unacknowledged.status();
+  for (const ConnectionKey& key : *unacknowledged) {
+    const absl::StatusOr<Connection> connection = ports_.flows.Find(key, now, settings_.moves.min_age);
+    if (connection.ok()) mover_.Adopt(key, connection->service, connection->backend, now);
   }
-  store_.Rebase(file);
-  return ResumeMoves(now);
+  PublishMoves(now);
+  return absl::OkStatus();
 }
 
-absl::Status Controller::Reload(const Desired& file, const Settings& settings) {
+absl::Status Controller::Reload(const Config& config, TimePoint now) {
   absl::MutexLock lock(&mutex_);
-  if (absl::Status status = Install(store_.Merge(file), settings.limits, /*save=*/false);
-      !status.ok()) {
+  const Desired merged = ports_.store.Merge(config.desired);
+  absl::Status status = Commit(merged, config.settings, now);
+  if (!status.ok()) return status;
+  ports_.store.Rebase(config.desired);
+  mover_.SetSettings(config.settings.moves);
+  Publish("configuration-reloaded", "", "the configuration file was read again", now);
+  return ports_.store.Save(desired_);
+}
+
+absl::Status Controller::Commit(const Desired& desired, const Settings& settings, TimePoint now) {
+  absl::Status status =
+      ValidateDesired(desired, {.snat_addresses = settings.snat.addresses.size()});
+  if (!status.ok()) return status;
+  absl::StatusOr<IdRegistry> ids = ids_.With(desired, now);
+  if (!ids.ok()) return ids.status();
+  const TableImage before = sync_.installed();
+  status = sync_.Sync(ImageOf(desired, *ids));
+  if (!status.ok()) return status;
+  status = ports_.store.Save(desired);
+  if (!status.ok()) {
+    status.Update(sync_.Sync(before));
     return status;
   }
-  store_.Rebase(file);
+  const Desired old = std::exchange(desired_, desired);
+  ids_ = *std::move(ids);
   settings_ = settings;
-  mover_.SetSettings(settings.moves);
-  Tell("config-reloaded", "", absl::StrCat(desired_.size(), " services"));
-  surroundings_.wake();
+  for (const auto& [name, service] : desired_) {
+    for (const auto& [endpoint, backend] : service.backends) {
+      const BackendId id = *ids_.IdOf(service.spec.vip, endpoint);
+      if (!backend.draining) drains_.End(id);
+      else if (!drains_.Since(id)) drains_.Begin(id, kDrainWindowAfterRestart, now);
+    }
+  }
+  if (hooks_.backends_changed) hooks_.backends_changed(EndpointsOf(desired_));
   return absl::OkStatus();
 }
 
-absl::Status Controller::Tick() {
+absl::StatusOr<ServiceView> Controller::AddService(const ServiceSpec& spec) {
   absl::MutexLock lock(&mutex_);
-  const TimePoint now = surroundings_.clock();
-  mover_.OnDue(now);
-  absl::Status status = TickDrains(now);
-  if (now >= next_housekeeping_) status.Update(Housekeeping(now));
-  TellMoves();
+  if (desired_.contains(spec.name)) {
+    return absl::AlreadyExistsError(absl::StrCat("name: service ", spec.name, " exists"));
+  }
+  Desired desired = desired_;
+  desired[spec.name].spec = spec;
+  absl::Status status = Commit(desired, settings_, Now());
+  if (!status.ok()) return status;
+  Publish("service-added", spec.name, absl::StrCat("service ", spec.name, " at ", spec.vip.ToString()), Now());
+  return ViewOf(desired_.at(spec.name));
+}
+
+absl::Status Controller::RemoveService(const std::string& service) {
+  absl::MutexLock lock(&mutex_);
+  Desired desired = desired_;
+  if (desired.erase(service) == 0) return NoSuchService(service);
+  absl::Status status = Commit(desired, settings_, Now());
+  if (status.ok()) Publish("service-removed", service, absl::StrCat("service ", service, " removed"), Now());
   return status;
 }
 
-TimePoint Controller::NextTick() {
-  absl::MutexLock lock(&mutex_);
-  TimePoint next = next_housekeeping_;
-  if (const auto due = mover_.book().NextDue(); due) next = std::min(next, *due);
-  if (const auto due = drainer_.NextDue(); due) next = std::min(next, *due);
-  return next;
+absl::StatusOr<BackendView> Controller::CommitBackend(const Desired& desired,
+                                                      const std::string& service,
+                                                      const Endpoint& backend, const char* event) {
+  absl::Status status = Commit(desired, settings_, Now());
+  if (!status.ok()) return status;
+  const BackendSpec& spec = desired_.at(service).backends.at(backend);
+  Publish(event, service,
+          absl::StrCat("backend ", backend.ToString(), " of ", service, ", weight ", spec.weight,
+                       spec.draining ? ", draining" : ""),
+          Now());
+  return ViewOf(service, spec);
 }
 
-absl::Status Controller::Housekeeping(TimePoint now) {
-  next_housekeeping_ = now + kHousekeeping;
-  absl::Status status;
-  const absl::StatusOr<Flows::Occupancy> occupancy = flows_.Expire(now, settings_.expiry);
-  if (occupancy.ok()) {
-    occupancy_ = *occupancy;
-    expired_flows_ += occupancy->expired;
+absl::StatusOr<BackendView> Controller::AddBackend(const std::string& service,
+                                                   const BackendSpec& spec) {
+  absl::MutexLock lock(&mutex_);
+  Desired desired = desired_;
+  const auto found = desired.find(service);
+  if (found == desired.end()) return NoSuchService(service);
+  if (!found->second.backends.emplace(spec.endpoint, spec).second) {
+    return absl::AlreadyExistsError(
+        absl::StrCat("address: service ", service, " has backend ", spec.endpoint.ToString(), " already"));
   }
-  status.Update(Annotate(occupancy.status(), "expire connections"));
-  if (last_looked_ && now - *last_looked_ < kStaysInterested && now - last_scan_ >= kHousekeeping) {
-    status.Update(Scan(now).status());
+  return CommitBackend(desired, service, spec.endpoint, "backend-added");
+}
+
+absl::StatusOr<Desired> Controller::EditBackend(const std::string& service, const Endpoint& backend,
+                                                const std::function<void(BackendSpec&)>& edit) {
+  Desired desired = desired_;
+  const auto found = desired.find(service);
+  if (found == desired.end()) return NoSuchService(service);
+  const auto spec = found->second.backends.find(backend);
+  if (spec == found->second.backends.end()) {
+    return absl::NotFoundError(
+        absl::StrCat("address: service ", service, " has no backend ", backend.ToString()));
   }
-  if (ids_.HasRetired()) status.Update(FreeRetired(now));
+  edit(spec->second);
+  return desired;
+}
+
+absl::StatusOr<BackendView> Controller::SetBackendWeight(const std::string& service,
+                                                         Endpoint backend, uint32_t weight) {
+  absl::MutexLock lock(&mutex_);
+  const auto desired = EditBackend(service, backend, [&](BackendSpec& spec) { spec.weight = weight; });
+  if (!desired.ok()) return desired.status();
+  return CommitBackend(*desired, service, backend, "backend-changed");
+}
+
+absl::Status Controller::RemoveBackend(const std::string& service, Endpoint backend) {
+  absl::MutexLock lock(&mutex_);
+  absl::StatusOr<Desired> desired = EditBackend(service, backend, [](BackendSpec&) {});
+  if (!desired.ok()) return desired.status();
+  desired->at(service).backends.erase(backend);
+  absl::Status status = Commit(*desired, settings_, Now());
+  if (status.ok()) {
+    Publish("backend-removed", service,
+            absl::StrCat("backend ", backend.ToString(), " of ", service,
+                         " removed; its connections stay until they end"),
+            Now());
+  }
   return status;
 }
 
-absl::Status Controller::FreeRetired(TimePoint now) {
-  const auto connections = Scan(now);
-  if (!connections.ok()) return connections.status();
+absl::StatusOr<BackendView> Controller::DrainBackend(const std::string& service, Endpoint backend,
+                                                     Duration window) {
+  absl::MutexLock lock(&mutex_);
+  const auto desired = EditBackend(service, backend, [](BackendSpec& spec) { spec.draining = true; });
+  if (!desired.ok()) return desired.status();
+  const absl::StatusOr<BackendView> view = CommitBackend(*desired, service, backend, "backend-draining");
+  if (!view.ok()) return view;
+  const ServiceWithBackends& wanted = desired_.at(service);
+  drains_.Begin(*ids_.IdOf(wanted.spec.vip, backend), window, Now());
+  if (hooks_.wake) hooks_.wake();
+  return ViewOf(service, wanted.backends.at(backend));
+}
+
+absl::StatusOr<BackendView> Controller::UndrainBackend(const std::string& service, Endpoint backend) {
+  absl::MutexLock lock(&mutex_);
+  const auto desired = EditBackend(service, backend, [](BackendSpec& spec) { spec.draining = false; });
+  if (!desired.ok()) return desired.status();
+  return CommitBackend(*desired, service, backend, "backend-undrained");
+}
+
+void Controller::ForgetRetired(TimePoint now) {
+  if (!ids_.HasRetired() || !Scan(now).ok()) return;
   IdRegistry::InUse in_use;
-  for (const Connection& connection : *connections) {  // closed ones too: their packets still come
-    in_use.backends.insert(connection.backend);
+  for (const Connection& connection : connections_) {
     in_use.services.insert(connection.service);
+    in_use.backends.insert(connection.backend);
   }
-  const IdRegistry next = ids_.Without(in_use, now);
-  if (next.backends().size() == ids_.backends().size()) {
-    ids_ = next;
-    return absl::OkStatus();
-  }
-  if (absl::Status status = sync_.Sync(ImageOf(desired_, next)); !status.ok()) {
-    return Annotate(status, "forget removed backends");
-  }
-  for (const auto& [id, backend] : ids_.backends()) {
-    if (next.FindBackend(id) != nullptr) continue;
-    Tell("backend-forgotten", backend.service_name,
-         absl::StrCat("backend ", backend.endpoint.ToString(), " has no connections left"));
-  }
-  ids_ = next;
-  return absl::OkStatus();
-}
-
-void Controller::OnEvent(const FlowEvent& event) {
-  absl::MutexLock lock(&mutex_);
-  mover_.OnEvent(event, surroundings_.clock());
-  TellMoves();
-  const bool opened = event.type == FlowEvent::Type::kOpened;
-  if (!opened && event.type != FlowEvent::Type::kClosed) return;
-  Push({.time = event.time,
-        .type = opened ? "connection-opened" : "connection-closed",
-        .service = ServiceName(event.service),
-        .message =
-            absl::StrCat("connection ", event.key.client.ToString(),
-                         opened ? " opened to " : " closed, was on ", BackendName(event.backend)),
-        .move = std::nullopt},
-       /*of_connection=*/true);
-}
-
-void Controller::Tell(std::string type, std::string service, std::string message,
-                      std::optional<MoveView> move) {
-  Push({.time = surroundings_.clock(),
-        .type = std::move(type),
-        .service = std::move(service),
-        .message = std::move(message),
-        .move = std::move(move)},
-       /*of_connection=*/false);
-}
-
-void Controller::Push(const Event& event, bool of_connection) {
-  std::erase_if(watchers_, [](const std::weak_ptr<EventQueue>& queue) { return queue.expired(); });
-  for (const std::weak_ptr<EventQueue>& watcher : watchers_) {
-    const std::shared_ptr<EventQueue> queue = watcher.lock();
-    if (queue && (!of_connection || queue->wants_connections())) queue->Push(event);
-  }
-}
-
-std::shared_ptr<EventQueue> Controller::Watch(bool connections) {
-  absl::MutexLock lock(&mutex_);
-  auto queue = std::make_shared<EventQueue>(connections);
-  watchers_.push_back(queue);
-  return queue;
+  const IdRegistry ids = ids_.Without(in_use, now);
+  if (sync_.Sync(ImageOf(desired_, ids)).ok()) ids_ = ids;
 }
 
 }  // namespace unpin

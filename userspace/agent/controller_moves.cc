@@ -1,65 +1,121 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moves: an operator's, a drain's, and those an earlier agent left.
-#include <string>
+// The controller's doing: moves on order, drains, and what happens by itself as time passes.
+#include <algorithm>
+#include <ranges>
+#include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "userspace/agent/controller.h"
-#include "userspace/base/status.h"
 #include "userspace/policy/pick_target.h"
 
 namespace unpin {
 namespace {
 
-// An out-of-sync connection recovers within milliseconds: its move waits for that.
-bool CanBeMoved(Refusal refusal) {
-  return refusal == Refusal::kNone || refusal == Refusal::kBehind;
-}
+constexpr Duration kHousekeeping = std::chrono::seconds(1);
+// Rates are kept fresh for so long after the last look.
+constexpr Duration kInterest = std::chrono::seconds(10);
 
-std::string Sentence(const MoveView& view) {
-  const Move& move = view.move;
-  std::string text = absl::StrCat("move ", move.id, " of ", move.connection.client.ToString(),
-                                  " from ", view.from.ToString());
-  if (move.to != 0) absl::StrAppend(&text, " to ", view.to.ToString());
-  absl::StrAppend(&text, ": ", ToString(move.state));
-  if (!move.detail.empty()) absl::StrAppend(&text, ", ", move.detail);
-  return text;
+// A refusal that time may lift.
+bool MayBecomeMovable(Refusal refusal) {
+  return refusal == Refusal::kUndecided || refusal == Refusal::kTooYoung ||
+         refusal == Refusal::kNoResponse || refusal == Refusal::kBehind;
 }
 
 }  // namespace
 
-absl::Status Controller::ResumeMoves(TimePoint now) {
-  const auto unacknowledged = splicer_.Unacknowledged();
-  if (!unacknowledged.ok()) return Annotate(unacknowledged.status(), "find moves to resume");
-  for (const ConnectionKey& key : *unacknowledged) {
-    const auto connection = flows_.Find(key, now, settings_.moves.min_age);
-    if (!connection.ok()) continue;  // gone meanwhile
-    mover_.Adopt(key, connection->service, connection->backend, now);
+absl::StatusOr<Connection> Controller::FindConnection(const MoveOrder& order, TimePoint now) {
+  std::vector<Connection> found;
+  for (const auto& [name, service] : desired_) {
+    if (order.service && *order.service != name) continue;
+    const ConnectionKey key = {.client = order.client, .vip = service.spec.vip};
+    absl::StatusOr<Connection> connection = ports_.flows.Find(key, now, settings_.moves.min_age);
+    if (connection.ok() && !connection->closed) found.push_back(*std::move(connection));
+    else if (!connection.ok() && !absl::IsNotFound(connection.status())) return connection.status();
   }
-  TellMoves();
-  return absl::OkStatus();
+  if (order.service && !desired_.contains(*order.service)) {
+    return absl::NotFoundError(absl::StrCat("service: there is no service \"", *order.service, "\""));
+  }
+  if (found.empty()) {
+    return absl::NotFoundError(absl::StrCat("client: no open connection from ", order.client.ToString()));
+  }
+  if (found.size() > 1) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "client: ", order.client.ToString(), " has connections to ", found.size(), " services: name one"));
+  }
+  return found.front();
+}
+
+std::optional<BackendId> Controller::PickTargetFor(const Connection& connection) {
+  const auto service = desired_.find(NameOf(connection.service));
+  if (service == desired_.end()) return std::nullopt;
+  std::vector<TargetCandidate> candidates;
+  for (const auto& [endpoint, backend] : service->second.backends) {
+    const BackendId id = *ids_.IdOf(service->second.spec.vip, endpoint);
+    const LoadTracker::BackendLoad load = loads_.LoadOf(id);
+    candidates.push_back({.id = id,
+                          .weight = backend.weight,
+                          .serving = !backend.draining,
+                          .connections = load.connections + mover_.book().Incoming(id),
+                          .open_streams = load.open_streams});
+  }
+  return PickTarget(candidates, connection.backend);
+}
+
+absl::StatusOr<BackendId> Controller::ChooseTarget(const Connection& connection,
+                                                   const MoveOrder& order) {
+  const std::string name = NameOf(connection.service);
+  if (!order.target) {
+    const std::optional<BackendId> picked = PickTargetFor(connection);
+    if (picked) return *picked;
+    return absl::FailedPreconditionError(
+        absl::StrCat("service ", name, " has no other serving backend to move to"));
+  }
+  const ServiceWithBackends& service = desired_.at(name);
+  const auto backend = service.backends.find(*order.target);
+  if (backend == service.backends.end()) {
+    return absl::NotFoundError(
+        absl::StrCat("target: service ", name, " has no backend ", order.target->ToString()));
+  }
+  const BackendId id = *ids_.IdOf(service.spec.vip, *order.target);
+  if (backend->second.draining) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("target: backend ", order.target->ToString(), " is draining"));
+  }
+  if (id == connection.backend) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("target: the connection is on ", order.target->ToString(), " already"));
+  }
+  return id;
+}
+
+absl::StatusOr<MoveId> Controller::StartMove(const Connection& connection, BackendId to,
+                                             MoveReason reason, TimePoint now) {
+  const absl::StatusOr<MoveId> id = mover_.Start({.connection = connection.key,
+                                                  .service = connection.service,
+                                                  .from = connection.backend,
+                                                  .to = to,
+                                                  .reason = reason},
+                                                 now);
+  PublishMoves(now);
+  if (hooks_.wake) hooks_.wake();
+  return id;
 }
 
 absl::StatusOr<MoveView> Controller::MoveConnection(const MoveOrder& order) {
   absl::MutexLock lock(&mutex_);
-  const TimePoint now = surroundings_.clock();
+  const TimePoint now = Now();
   const absl::StatusOr<Connection> connection = FindConnection(order, now);
   if (!connection.ok()) return connection.status();
-  if (!CanBeMoved(connection->refusal)) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("connection ", order.client.ToString(),
-                     " cannot be moved: ", ToString(connection->refusal)));
+  // One that is out of sync is recovered within milliseconds: the move waits for that.
+  if (connection->refusal != Refusal::kNone && connection->refusal != Refusal::kBehind) {
+    return absl::FailedPreconditionError(absl::StrCat("connection ", order.client.ToString(),
+                                                      " cannot be moved: ", ToString(connection->refusal)));
   }
-  const absl::StatusOr<BackendId> target = FindTarget(order, *connection, now);
-  if (!target.ok()) return target.status();
-
-  const absl::StatusOr<MoveId> id = mover_.Start({.connection = connection->key,
-                                                  .service = connection->service,
-                                                  .from = connection->backend,
-                                                  .to = *target,
-                                                  .reason = MoveReason::kOperator},
-                                                 now);
-  TellMoves();
-  surroundings_.wake();
+  if (absl::Status status = Scan(now); !status.ok()) return status;
+  const absl::StatusOr<BackendId> to = ChooseTarget(*connection, order);
+  if (!to.ok()) return to.status();
+  const absl::StatusOr<MoveId> id = StartMove(*connection, *to, MoveReason::kOperator, now);
   if (!id.ok()) return id.status();
   const Move& move = *mover_.book().Find(*id);
   if (move.state == MoveState::kRefused) {
@@ -69,151 +125,109 @@ absl::StatusOr<MoveView> Controller::MoveConnection(const MoveOrder& order) {
   return ViewOf(move);
 }
 
-absl::StatusOr<Connection> Controller::FindConnection(const MoveOrder& order, TimePoint now) {
-  if (order.service && !desired_.contains(*order.service)) {
-    return absl::NotFoundError(absl::StrCat("service: there is no service ", *order.service));
-  }
-  std::vector<Connection> found;
-  for (const auto& [name, service] : desired_) {
-    if (order.service && name != *order.service) continue;
-    const auto connection = flows_.Find({.client = order.client, .vip = service.spec.vip}, now,
-                                        settings_.moves.min_age);
-    if (connection.ok() && !connection->closed) {
-      found.push_back(*connection);
-    } else if (!connection.ok() && !absl::IsNotFound(connection.status())) {
-      return connection.status();
+absl::Status Controller::StepDrains(TimePoint now) {
+  const std::vector<BackendId> due = drains_.Due(now);
+  if (due.empty()) return absl::OkStatus();
+  scanned_ = TimePoint();  // a drain decides on what is, not on what was
+  if (absl::Status status = Scan(now); !status.ok()) return status;
+  for (const BackendId backend : due) {
+    std::vector<const Connection*> movable;
+    size_t later = 0;
+    for (const Connection& connection : connections_) {
+      if (connection.backend != backend || connection.closed) continue;
+      if (mover_.book().IsMoving(connection.key)) ++later;
+      else if (connection.refusal == Refusal::kNone) movable.push_back(&connection);
+      else later += MayBecomeMovable(connection.refusal);
+    }
+    size_t count = drains_.Step(backend, movable.size(), later, now);
+    for (const Connection* connection : movable | std::views::take(count)) {
+      const std::optional<BackendId> to = PickTargetFor(*connection);
+      if (!to) {
+        Publish("drain-stuck", NameOf(connection->service),
+                absl::StrCat("backend ", EndpointOf(backend).ToString(), " keeps ", movable.size(),
+                             " connections: no other backend is serving"),
+                now);
+        break;
+      }
+      // Refused for now (too many moves of one client at once): the next step tries again.
+      (void)StartMove(*connection, *to, MoveReason::kDrain, now);
     }
   }
-  if (found.size() == 1) return found.front();
-  if (found.empty()) {
-    return absl::NotFoundError(
-        absl::StrCat("client: there is no connection from ", order.client.ToString(),
-                     order.service ? absl::StrCat(" to service ", *order.service) : ""));
-  }
-  return absl::InvalidArgumentError(absl::StrCat("service: ", order.client.ToString(),
-                                                 " has connections to ", found.size(),
-                                                 " services; say which"));
-}
-
-absl::StatusOr<BackendId> Controller::FindTarget(const MoveOrder& order,
-                                                 const Connection& connection, TimePoint now) {
-  if (!order.target) {
-    const auto connections = Scan(now);
-    if (!connections.ok()) return connections.status();
-    if (const auto picked = PickTargetFor(connection, LoadsOf(*connections))) return *picked;
-    return absl::FailedPreconditionError(absl::StrCat("service ", ServiceName(connection.service),
-                                                      " has no other backend that is serving"));
-  }
-  const std::string target = order.target->ToString();
-  const ServiceWithBackends* service = FindDesired(connection.service);
-  const auto spec = service->backends.find(*order.target);
-  if (spec == service->backends.end()) {
-    return absl::NotFoundError(
-        absl::StrCat("target: service ", service->spec.name, " has no backend ", target));
-  }
-  const BackendId id = *ids_.IdOf(service->spec.vip, *order.target);
-  if (id == connection.backend) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("target: the connection is on ", target, " already"));
-  }
-  if (spec->second.draining) {
-    return absl::FailedPreconditionError(absl::StrCat("target: ", target, " is draining"));
-  }
-  return id;
-}
-
-std::optional<BackendId> Controller::PickTargetFor(const Connection& connection,
-                                                   const Loads& loads) {
-  const ServiceWithBackends* service = FindDesired(connection.service);
-  if (service == nullptr) return std::nullopt;
-  std::vector<TargetCandidate> candidates;
-  for (const auto& [endpoint, backend] : service->backends) {
-    const BackendId id = *ids_.IdOf(service->spec.vip, endpoint);
-    const auto load = loads.find(id);
-    const Load carried = load == loads.end() ? Load{} : load->second;
-    candidates.push_back({.id = id,
-                          .weight = backend.weight,
-                          .serving = !backend.draining,
-                          .connections = carried.connections + mover_.book().Incoming(id),
-                          .open_streams = carried.open_streams});
-  }
-  return PickTarget(candidates, connection.backend);
-}
-
-bool Controller::HasTarget(BackendId from) {
-  Connection any;
-  any.backend = from;
-  any.service = ids_.FindBackend(from)->service;
-  return PickTargetFor(any, {}).has_value();
-}
-
-absl::Status Controller::TickDrains(TimePoint now) {
-  const auto next = drainer_.NextDue();
-  if (!next || *next > now) return absl::OkStatus();
-  if (drainer_.WantsScan(now)) {
-    const auto connections = Scan(now);
-    if (!connections.ok()) return connections.status();
-    const auto is_moving = [this](const ConnectionKey& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-      return mover_.book().IsMoving(key);
-    };
-    drain_loads_ = LoadsOf(*connections);
-    for (const BackendId backend : drainer_.Observe(*connections, is_moving, now)) {
-      Tell("backend-drained", ids_.FindBackend(backend)->service_name,
-           absl::StrCat("backend ", BackendName(backend), " has no open connections"));
-    }
-  }
-  const auto held = [this](BackendId backend)
-                        ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !HasTarget(backend); };
-  for (const Drainer::Due& due : drainer_.TakeDue(now, held)) StartDrainMoves(due, now);
   return absl::OkStatus();
 }
 
-void Controller::StartDrainMoves(const Drainer::Due& due, TimePoint now) {
-  for (const Connection& connection : due.connections) {
-    const std::optional<BackendId> target = PickTargetFor(connection, drain_loads_);
-    if (!target) return;
-    // What became of it is the move's own story; a connection that stays is tried again.
-    mover_
-        .Start({.connection = connection.key,
-                .service = connection.service,
-                .from = connection.backend,
-                .to = *target,
-                .reason = MoveReason::kDrain},
-               now)
-        .status()
-        .IgnoreError();
-  }
+void Controller::Publish(std::string type, const std::string& service, std::string message,
+                         TimePoint now) {
+  broadcast_.Push({.time = now,
+                   .type = std::move(type),
+                   .service = service,
+                   .message = std::move(message),
+                   .move = std::nullopt},
+                  false);
 }
 
-void Controller::TellMoves() {
+void Controller::PublishMoves(TimePoint now) {
   for (const Move& move : mover_.TakeChanged()) {
-    ++moves_by_state_[move.state];
+    if (move.ended()) ++moves_by_end_[std::string(ToString(move.state))];
     const MoveView view = ViewOf(move);
-    Tell(absl::StrCat("move-", ToString(move.state)), view.service, Sentence(view), view);
+    std::string message = absl::StrCat("move ", move.id, " ", move.connection.client.ToString(), " ",
+                                       view.from.ToString(), " -> ", view.to.ToString(), ": ",
+                                       ToString(move.state));
+    if (!move.detail.empty()) absl::StrAppend(&message, " (", move.detail, ")");
+    broadcast_.Push({.time = now,
+                     .type = absl::StrCat("move-", ToString(move.state)),
+                     .service = view.service,
+                     .message = std::move(message),
+                     .move = view},
+                    false);
   }
 }
 
-absl::StatusOr<MoveView> Controller::FindMove(MoveId id) {
-  absl::MutexLock lock(&mutex_);
-  const Move* move = mover_.book().Find(id);
-  if (move == nullptr) return absl::NotFoundError(absl::StrCat("there is no move ", id));
-  return ViewOf(*move);
+void Controller::PublishConnection(const FlowEvent& event) {
+  const bool opened = event.type == FlowEvent::Type::kOpened;
+  broadcast_.Push({.time = event.time,
+                   .type = opened ? "connection-opened" : "connection-closed",
+                   .service = NameOf(event.service),
+                   .message = absl::StrCat(event.key.client.ToString(), opened ? " opened on " : " closed on ",
+                                           EndpointOf(event.backend).ToString()),
+                   .move = std::nullopt},
+                  true);
 }
 
-absl::StatusOr<std::vector<MoveView>> Controller::ListMoves(
-    const std::optional<std::string>& service, size_t limit) {
+void Controller::OnEvent(const FlowEvent& event, TimePoint now) {
   absl::MutexLock lock(&mutex_);
-  std::optional<ServiceId> id;
-  if (service) {
-    const auto found = desired_.find(*service);
-    if (found == desired_.end()) {
-      return absl::NotFoundError(absl::StrCat("service: there is no service ", *service));
-    }
-    id = ids_.IdOf(found->second.spec.vip);
+  if (event.type == FlowEvent::Type::kNoNeighbor) return;
+  mover_.OnEvent(event, now);
+  PublishMoves(now);
+  if (event.type == FlowEvent::Type::kOpened || event.type == FlowEvent::Type::kClosed) {
+    PublishConnection(event);
   }
-  std::vector<MoveView> views;
-  for (const Move& move : mover_.book().Newest(id, limit)) views.push_back(ViewOf(move));
-  return views;
+}
+
+absl::Status Controller::Tick(TimePoint now) {
+  absl::MutexLock lock(&mutex_);
+  mover_.OnDue(now);
+  absl::Status status = StepDrains(now);
+  PublishMoves(now);
+  if (now < housekeeping_due_) return status;
+  housekeeping_due_ = now + kHousekeeping;
+  const absl::StatusOr<Flows::Occupancy> occupancy = ports_.flows.Expire(now, settings_.expiry);
+  status.Update(occupancy.status());
+  if (occupancy.ok()) {
+    occupancy_ = *occupancy;
+    expired_ += occupancy->expired;
+  }
+  if (now - looked_at_ < kInterest) status.Update(Scan(now));
+  ForgetRetired(now);
+  return status;
+}
+
+TimePoint Controller::NextDue(TimePoint now) {
+  absl::MutexLock lock(&mutex_);
+  TimePoint next = std::max(now, housekeeping_due_);
+  if (const auto due = mover_.book().NextDue()) next = std::min(next, *due);
+  if (const auto due = drains_.NextDue()) next = std::min(next, *due);
+  return next;
 }
 
 }  // namespace unpin

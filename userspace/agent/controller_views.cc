@@ -1,56 +1,98 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an operator sees.
+// The controller's answers to "what is": scans when somebody looks.
 #include <algorithm>
-#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "userspace/agent/controller.h"
-#include "userspace/base/status.h"
 
 namespace unpin {
+namespace {
 
-absl::StatusOr<std::vector<Connection>> Controller::Scan(TimePoint now) {
-  auto connections = flows_.List(now, settings_.moves.min_age);
-  if (!connections.ok()) return Annotate(connections.status(), "read the connections");
-  meter_.Observe(*connections, now);
-  last_scan_ = now;
-  return connections;
+// A look within this time of the last scan sees that scan.
+constexpr Duration kScanFresh = std::chrono::milliseconds(100);
+
+}  // namespace
+
+absl::Status Controller::Scan(TimePoint now) {
+  if (now - scanned_ < kScanFresh) return absl::OkStatus();
+  absl::StatusOr<std::vector<Connection>> connections =
+      ports_.flows.List(now, settings_.moves.min_age);
+  if (!connections.ok()) return connections.status();
+  connections_ = *std::move(connections);
+  scanned_ = now;
+  loads_.Update(connections_, now);
+  return absl::OkStatus();
 }
 
-Controller::Loads Controller::LoadsOf(const std::vector<Connection>& connections) const {
-  Loads loads;
-  for (const Connection& connection : connections) {
-    Load& load = loads[connection.backend];
-    load.rates += meter_.Of(connection);  // what a connection did before it closed was work too
-    if (connection.closed) continue;
-    ++load.connections;
-    load.open_streams += connection.open_streams();
+std::string Controller::NameOf(ServiceId id) const {
+  const IdRegistry::Service* service = ids_.FindService(id);
+  return service == nullptr ? "" : service->name;
+}
+
+Endpoint Controller::EndpointOf(BackendId id) const {
+  const IdRegistry::Backend* backend = ids_.FindBackend(id);
+  return backend == nullptr ? Endpoint{} : backend->endpoint;
+}
+
+MoveView Controller::ViewOf(const Move& move) const {
+  return {.move = move,
+          .service = NameOf(move.service),
+          .from = EndpointOf(move.from),
+          .to = EndpointOf(move.to)};
+}
+
+ServiceView Controller::ViewOf(const ServiceWithBackends& service) const {
+  return {.spec = service.spec,
+          .backends = static_cast<uint32_t>(service.backends.size()),
+          .connections = loads_.ConnectionsOf(*ids_.IdOf(service.spec.vip))};
+}
+
+BackendView Controller::ViewOf(const std::string& service, const BackendSpec& backend) const {
+  const BackendId id = *ids_.IdOf(desired_.at(service).spec.vip, backend.endpoint);
+  const LoadTracker::BackendLoad load = loads_.LoadOf(id);
+  return {.service = service,
+          .endpoint = backend.endpoint,
+          .weight = backend.weight,
+          .state = backend.draining ? BackendView::State::kDraining : BackendView::State::kServing,
+          .draining_since = backend.draining ? drains_.Since(id) : std::nullopt,
+          .connections = load.connections,
+          .open_streams = load.open_streams,
+          .requests_per_second = load.rates.requests_per_second,
+          .bytes_per_second = load.rates.bytes_per_second};
+}
+
+std::vector<BackendView> Controller::RemovedBackends() const {
+  std::vector<BackendView> views;
+  for (const auto& [id, backend] : ids_.backends()) {
+    const LoadTracker::BackendLoad load = loads_.LoadOf(id);
+    if (!backend.retired || load.connections == 0) continue;
+    views.push_back({.service = backend.service_name,
+                     .endpoint = backend.endpoint,
+                     .weight = 0,
+                     .state = BackendView::State::kRemoved,
+                     .draining_since = std::nullopt,
+                     .connections = load.connections,
+                     .open_streams = load.open_streams,
+                     .requests_per_second = load.rates.requests_per_second,
+                     .bytes_per_second = load.rates.bytes_per_second});
   }
-  return loads;
+  return views;
 }
 
 absl::StatusOr<StatusView> Controller::GetStatus() {
   absl::MutexLock lock(&mutex_);
-  StatusView status = surroundings_.status;
-  status.connections = occupancy_.flows / 2;
-  status.connection_capacity = occupancy_.capacity / 2;
-  return status;
+  StatusView view = facts_;
+  view.connections = occupancy_.flows / 2;
+  view.connection_capacity = occupancy_.capacity / 2;
+  return view;
 }
 
 absl::StatusOr<std::vector<ServiceView>> Controller::ListServices() {
   absl::MutexLock lock(&mutex_);
-  const auto connections = Scan(surroundings_.clock());
-  if (!connections.ok()) return connections.status();
-  std::map<ServiceId, uint64_t> counts;
-  for (const Connection& connection : *connections) {
-    if (!connection.closed) ++counts[connection.service];
-  }
+  looked_at_ = Now();
+  if (absl::Status status = Scan(looked_at_); !status.ok()) return status;
   std::vector<ServiceView> views;
-  for (const auto& [name, service] : desired_) {
-    views.push_back({.spec = service.spec,
-                     .backends = static_cast<uint32_t>(service.backends.size()),
-                     .connections = counts[*ids_.IdOf(service.spec.vip)]});
-  }
+  for (const auto& [name, service] : desired_) views.push_back(ViewOf(service));
   return views;
 }
 
@@ -58,119 +100,78 @@ absl::StatusOr<std::vector<BackendView>> Controller::ListBackends(
     const std::optional<std::string>& service) {
   absl::MutexLock lock(&mutex_);
   if (service && !desired_.contains(*service)) {
-    return absl::NotFoundError(absl::StrCat("service: there is no service ", *service));
+    return absl::NotFoundError(absl::StrCat("service: there is no service \"", *service, "\""));
   }
-  last_looked_ = surroundings_.clock();
-  const auto connections = Scan(*last_looked_);
-  if (!connections.ok()) return connections.status();
-  const Loads loads = LoadsOf(*connections);
-  std::vector<BackendView> views;
-  for (const auto& [id, backend] : ids_.backends()) {
-    if (service && backend.service_name != *service) continue;
-    BackendView view = ViewOf(backend, loads);
-    if (view.state == BackendView::State::kRemoved && view.connections == 0) continue;
-    views.push_back(std::move(view));
+  looked_at_ = Now();
+  if (absl::Status status = Scan(looked_at_); !status.ok()) return status;
+  std::vector<BackendView> views = RemovedBackends();
+  for (const auto& [name, wanted] : desired_) {
+    for (const auto& [endpoint, backend] : wanted.backends) views.push_back(ViewOf(name, backend));
   }
-  std::ranges::sort(views, {},
-                    [](const BackendView& view) { return std::tie(view.service, view.endpoint); });
+  if (service) std::erase_if(views, [&](const BackendView& view) { return view.service != *service; });
+  std::ranges::sort(views, {}, [](const BackendView& view) { return std::pair(view.service, view.endpoint); });
   return views;
-}
-
-absl::StatusOr<BackendView> Controller::ViewOf(const std::string& service, Endpoint backend) {
-  const auto connections = Scan(surroundings_.clock());
-  // The change itself has succeeded: without its connections the answer is still true.
-  const Loads loads = connections.ok() ? LoadsOf(*connections) : Loads{};
-  const BackendId id = *ids_.IdOf(desired_.at(service).spec.vip, backend);
-  return ViewOf(*ids_.FindBackend(id), loads);
-}
-
-BackendView Controller::ViewOf(const IdRegistry::Backend& backend, const Loads& loads) const {
-  BackendView view;
-  view.service = backend.service_name;
-  view.endpoint = backend.endpoint;
-  view.state = BackendView::State::kRemoved;
-  const ServiceWithBackends* service = FindDesired(backend.service);
-  if (service != nullptr && !backend.retired) {
-    const BackendSpec& spec = service->backends.at(backend.endpoint);
-    view.weight = spec.weight;
-    view.state = spec.draining ? BackendView::State::kDraining : BackendView::State::kServing;
-    view.draining_since = drainer_.Since(backend.id);
-  }
-  if (const auto load = loads.find(backend.id); load != loads.end()) {
-    view.connections = load->second.connections;
-    view.open_streams = load->second.open_streams;
-    view.requests_per_second = load->second.rates.requests_per_second;
-    view.bytes_per_second = load->second.rates.bytes_per_second;
-  }
-  return view;
 }
 
 absl::StatusOr<std::vector<ConnectionView>> Controller::ListConnections(
     const ConnectionFilter& filter) {
   absl::MutexLock lock(&mutex_);
   if (filter.service && !desired_.contains(*filter.service)) {
-    return absl::NotFoundError(absl::StrCat("service: there is no service ", *filter.service));
+    return absl::NotFoundError(absl::StrCat("service: there is no service \"", *filter.service, "\""));
   }
-  last_looked_ = surroundings_.clock();
-  const auto connections = Scan(*last_looked_);
-  if (!connections.ok()) return connections.status();
+  looked_at_ = Now();
+  if (absl::Status status = Scan(looked_at_); !status.ok()) return status;
   std::vector<ConnectionView> views;
-  for (const Connection& connection : *connections) {
+  for (const Connection& connection : connections_) {
     if (connection.closed) continue;
     ConnectionView view = {.connection = connection,
-                           .service = ServiceName(connection.service),
-                           .backend = BackendEndpoint(connection.backend),
-                           .requests_per_second = meter_.Of(connection).requests_per_second};
+                           .service = NameOf(connection.service),
+                           .backend = EndpointOf(connection.backend),
+                           .requests_per_second = loads_.RatesOf(connection).requests_per_second};
     if (filter.Matches(view)) views.push_back(std::move(view));
   }
   return views;
 }
 
+absl::StatusOr<MoveView> Controller::FindMove(MoveId id) {
+  absl::MutexLock lock(&mutex_);
+  const Move* move = mover_.book().Find(id);
+  if (move == nullptr) return absl::NotFoundError(absl::StrCat("move ", id, " is not known (any more)"));
+  return ViewOf(*move);
+}
+
+absl::StatusOr<std::vector<MoveView>> Controller::ListMoves(
+    const std::optional<std::string>& service, size_t limit) {
+  absl::MutexLock lock(&mutex_);
+  std::optional<ServiceId> id;
+  if (service) {
+    const auto found = desired_.find(*service);
+    if (found == desired_.end()) {
+      return absl::NotFoundError(absl::StrCat("service: there is no service \"", *service, "\""));
+    }
+    id = ids_.IdOf(found->second.spec.vip);
+  }
+  std::vector<MoveView> views;
+  for (const Move& move : mover_.book().Newest(id, limit)) views.push_back(ViewOf(move));
+  return views;
+}
+
 absl::StatusOr<CountersView> Controller::GetCounters() {
   absl::MutexLock lock(&mutex_);
-  absl::StatusOr<std::map<std::string, uint64_t>> verdicts = flows_.VerdictCounts();
-  if (!verdicts.ok()) return Annotate(verdicts.status(), "read the verdict counts");
-  CountersView view = {.verdicts = *std::move(verdicts), .agent = surroundings_.counters()};
-  view.agent["goaways-sent"] = mover_.goaways_sent();
-  view.agent["goaways-failed"] = mover_.goaways_failed();
-  view.agent["connections-expired"] = expired_flows_;
-  for (const MoveState state :
-       {MoveState::kPlanned, MoveState::kSent, MoveState::kAcknowledged, MoveState::kReconnected,
-        MoveState::kExpired, MoveState::kRefused}) {
-    const auto count = moves_by_state_.find(state);
-    view.agent[absl::StrCat("moves-", ToString(state))] =
-        count == moves_by_state_.end() ? 0 : count->second;
-  }
+  absl::StatusOr<std::map<std::string, uint64_t>> verdicts = ports_.flows.VerdictCounts();
+  if (!verdicts.ok()) return verdicts.status();
+  CountersView view = {.verdicts = *std::move(verdicts), .agent = {}};
+  if (hooks_.counters) view.agent = hooks_.counters();
+  for (const auto& [end, count] : moves_by_end_) view.agent["moves_" + end] = count;
+  view.agent["goaways_sent"] = mover_.goaways_sent();
+  view.agent["goaways_failed"] = mover_.goaways_failed();
+  view.agent["flows_expired"] = expired_;
   return view;
 }
 
-MoveView Controller::ViewOf(const Move& move) const {
-  return {.move = move,
-          .service = ServiceName(move.service),
-          .from = BackendEndpoint(move.from),
-          .to = BackendEndpoint(move.to)};
-}
-
-const ServiceWithBackends* Controller::FindDesired(ServiceId id) const {
-  const IdRegistry::Service* service = ids_.FindService(id);
-  if (service == nullptr || service->retired) return nullptr;
-  return &desired_.at(service->name);
-}
-
-std::string Controller::ServiceName(ServiceId id) const {
-  const IdRegistry::Service* service = ids_.FindService(id);
-  return service == nullptr || service->name.empty() ? absl::StrCat("removed-", id) : service->name;
-}
-
-Endpoint Controller::BackendEndpoint(BackendId id) const {
-  const IdRegistry::Backend* backend = ids_.FindBackend(id);
-  return backend == nullptr ? Endpoint{} : backend->endpoint;
-}
-
-std::string Controller::BackendName(BackendId id) const {
-  const IdRegistry::Backend* backend = ids_.FindBackend(id);
-  return backend == nullptr ? absl::StrCat("a removed backend, id ", id)
-                            : backend->endpoint.ToString();
+std::shared_ptr<EventQueue> Controller::Watch(bool connections) {
+  absl::MutexLock lock(&mutex_);
+  return broadcast_.Watch(connections);
 }
 
 }  // namespace unpin

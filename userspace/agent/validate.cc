@@ -67,8 +67,8 @@ absl::Status ValidateDesired(const Desired& desired, const DesiredLimits& limits
     if (absl::Status status = ValidateService(service.spec, limits); !status.ok()) return status;
     const auto [other, inserted] = vips.emplace(service.spec.vip, name);
     if (!inserted) {
-      return absl::AlreadyExistsError(absl::StrCat("service ", name,
-                                                   ": vip: ", service.spec.vip.ToString(),
+      return absl::AlreadyExistsError(absl::StrCat("service ", name, ": vip: ",
+                                                   service.spec.vip.ToString(),
                                                    " is that of service ", other->second));
     }
     backends += service.backends.size();
@@ -82,8 +82,8 @@ absl::Status ValidateDesired(const Desired& desired, const DesiredLimits& limits
       if (absl::Status status = ValidateBackend(name, backend); !status.ok()) return status;
       if (const auto vip = vips.find(endpoint); vip != vips.end()) {
         return absl::InvalidArgumentError(absl::StrCat("service ", name, ", backend ",
-                                                       endpoint.ToString(),
-                                                       ": is the VIP of service ", vip->second));
+                                                       endpoint.ToString(), ": is the VIP of service ",
+                                                       vip->second));
       }
     }
   }

@@ -9,8 +9,8 @@ namespace unpin {
 
 struct DesiredLimits {
   size_t services = 1024;
-  size_t backends = 16383;    // of all services; id 0 is nobody's
-  size_t snat_addresses = 0;  // 0: a service with snat cannot be served
+  size_t backends = 16383;       // of all services; id 0 is nobody's
+  size_t snat_addresses = 0;     // 0: a service with snat cannot be served
 };
 
 // InvalidArgument names the field; AlreadyExists, ResourceExhausted, FailedPrecondition say what is in the way.

@@ -157,6 +157,9 @@ absl::StatusOr<Attachments> Attachments::Attach(const Program& program,
 
   std::vector<Interface> found;
   for (const std::string& name : interfaces) {
+    if (std::ranges::find(found, name, &Interface::name) != found.end()) {
+      return absl::InvalidArgumentError(absl::StrCat("interface ", name, ": is named twice"));
+    }
     const absl::StatusOr<Interface> interface = FindInterface(name);
     if (!interface.ok()) return interface.status();
     if (absl::Status status = attacher.Check(*interface); !status.ok()) return status;

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shadows libbpf's header by include order, so that the data plane's pure parts run as ordinary C under sanitizers.
  * Frames must lie below 4 GiB (struct xdp_md holds 32 bit pointers): data_plane_host.c maps them there. */
 #pragma once

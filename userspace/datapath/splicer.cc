@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "userspace/datapath/splicer.h"
+
+#include <arpa/inet.h>
+#include <linux/if_packet.h>
+#include <net/ethernet.h>
+#include <net/if.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "userspace/base/status.h"
+#include "userspace/datapath/abi_convert.h"
+#include "userspace/datapath/agent_program.h"
+#include "userspace/datapath/goaway_frame.h"
+
+namespace unpin {
+namespace {
+
+unpin_pin_key PinKeyOf(ServiceId service, IpAddress client) {
+  return {.service = service, .client = htonl(client.bits)};
+}
+
+// enum unpin_refusal and Refusal have the same values: model/connection.h says so, flow_view_test proves it.
+Refusal ToRefusal(__u32 refusal) { return static_cast<Refusal>(refusal); }
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<KernelSplicer>> KernelSplicer::Open(const Program& program) {
+  absl::StatusOr<FlowMap> flows = FlowMap::Open(program.data_plane().maps.flows);
+  if (!flows.ok()) return flows.status();
+  // Protocol 0: it only sends.
+  UniqueFd socket(::socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket.valid()) {
+    return ErrnoStatus(errno, "open a packet socket for GOAWAYs (needs CAP_NET_RAW)");
+  }
+  return std::unique_ptr<KernelSplicer>(
+      new KernelSplicer(program, *std::move(flows), std::move(socket)));
+}
+
+absl::Status KernelSplicer::AddPin(ServiceId service, IpAddress client, BackendId to, MoveId move,
+                                   TimePoint expires) {
+  unpin_add_pin_args args = {};
+  args.key = PinKeyOf(service, client);
+  args.pin = {.expires_ns = NanosecondsOf(expires), .reserved_until_ns = 0, .backend = to, .move = move};
+  absl::Status status = RunAgentProgram(program_.goaway().progs.add_pin, args);
+  if (!status.ok() || args.full == 0) return status;
+  const std::string pin = absl::StrCat("pin client ", client.ToString(), " for move ", move, ": ");
+  return absl::ResourceExhaustedError(
+      args.full == 1
+          ? absl::StrCat(pin, UNPIN_PINS_PER_CLIENT, " moves of this client to this service are under way")
+          : absl::StrCat(pin, "map pins is full (", UNPIN_MAX_PINNED_CLIENTS, ")"));
+}
+
+absl::Status KernelSplicer::RemovePin(ServiceId service, IpAddress client, MoveId move) {
+  unpin_add_pin_args args = {};
+  args.key = PinKeyOf(service, client);
+  args.pin.move = move;
+  return RunAgentProgram(program_.goaway().progs.remove_pin, args);
+}
+
+absl::StatusOr<Splicer::Armed> KernelSplicer::Arm(const ConnectionKey& key, bool allow_trim,
+                                                  Duration min_age) {
+  const absl::StatusOr<unpin_flow> c2s = flows_.Get(C2sKeyOf(key));
+  if (absl::IsNotFound(c2s.status())) return Armed{.refusal = Refusal::kNotFound};
+  if (!c2s.ok()) return c2s.status();
+  unpin_arm_args args = {};
+  args.s2c = c2s->reverse;
+  args.allow_trim = allow_trim;
+  args.min_age_ns = static_cast<__u64>(min_age.count());
+  absl::Status status = RunAgentProgram(program_.goaway().progs.arm_goaway, args);
+  if (!status.ok()) return status;
+  return Armed{.refusal = ToRefusal(args.refusal),
+               .committed = args.refusal == UNPIN_REFUSAL_NONE && args.state == UNPIN_SPLICE_COMMITTED,
+               .boundary = args.boundary};
+}
+
+absl::Status KernelSplicer::Disarm(const ConnectionKey& key) {
+  const absl::StatusOr<unpin_flow> c2s = flows_.Get(C2sKeyOf(key));
+  if (absl::IsNotFound(c2s.status())) return absl::OkStatus();  // nothing left to disarm
+  if (!c2s.ok()) return c2s.status();
+  unpin_arm_args args = {};
+  args.s2c = c2s->reverse;
+  absl::Status status = RunAgentProgram(program_.goaway().progs.disarm_goaway, args);
+  if (!status.ok() || args.refusal != UNPIN_REFUSAL_NONE) return status;
+  if (args.state < UNPIN_SPLICE_COMMITTED) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("disarm ", ToString(key), ": its GOAWAY has been committed meanwhile"));
+}
+
+absl::Status KernelSplicer::EmitGoaway(const ConnectionKey& key) {
+  const std::string what = absl::StrCat("send the GOAWAY of ", ToString(key));
+  const absl::StatusOr<FlowPair> pair = ReadFlowPair(flows_, C2sKeyOf(key));
+  if (absl::IsNotFound(pair.status())) return absl::NotFoundError(what + ": the connection is gone");
+  if (!pair.ok()) return pair.status();
+  if (pair->s2c.splice.state != UNPIN_SPLICE_COMMITTED) {
+    return absl::FailedPreconditionError(
+        what + (pair->s2c.splice.state > UNPIN_SPLICE_COMMITTED ? ": the client already has it"
+                                                                : ": it has not been committed"));
+  }
+  const std::vector<uint8_t> frame = BuildGoawayFrame(pair->s2c);
+  sockaddr_ll to = {};
+  to.sll_family = AF_PACKET;
+  to.sll_protocol = htons(ETH_P_IP);
+  to.sll_ifindex = static_cast<int>(pair->s2c.rewrite.egress_ifindex);
+  to.sll_halen = sizeof(pair->s2c.rewrite.destination_mac);
+  std::copy_n(pair->s2c.rewrite.destination_mac, to.sll_halen, to.sll_addr);
+  const ssize_t sent = ::sendto(socket_.get(), frame.data(), frame.size(), 0,
+                                reinterpret_cast<const sockaddr*>(&to), sizeof(to));
+  if (sent == static_cast<ssize_t>(frame.size())) return absl::OkStatus();
+  return ErrnoStatus(errno, absl::StrCat(what, " on interface index ", to.sll_ifindex));
+}
+
+absl::StatusOr<std::vector<ConnectionKey>> KernelSplicer::Unacknowledged() {
+  std::vector<ConnectionKey> keys;
+  const absl::Status status =
+      flows_.ForEach([&](const unpin_flow_key& key, const unpin_flow& flow) {
+        if (flow.direction == UNPIN_C2S && flow.splice.state == UNPIN_SPLICE_COMMITTED) {
+          keys.push_back(ConnectionKeyOf(key));
+        }
+      });
+  if (!status.ok()) return status;
+  return keys;
+}
+
+}  // namespace unpin
