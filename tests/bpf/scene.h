@@ -59,7 +59,7 @@ class Connection;
 
 class DataPlaneTest : public ::testing::Test {
  protected:
-  friend class Connection;
+  friend class Connection;  // drives the scene of its test
   static void SetUpTestSuite();
   void SetUp() override;
 
