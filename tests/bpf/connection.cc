@@ -8,12 +8,15 @@
 namespace unpin::testkit {
 
 uint32_t Connection::client_ifindex() const { return test_.network_.client.ifindex; }
-uint32_t Connection::server_ifindex() const { return test_.network_.backend[ends_.backend].ifindex; }
+uint32_t Connection::server_ifindex() const {
+  return test_.network_.backend[ends_.backend].ifindex;
+}
 
 TcpFields Connection::Fields(const Segment& segment, uint32_t seq_base, uint32_t ack_base) const {
   Bytes options = segment.options;
   if (segment.timestamp) {
-    options = Concat(options, Nop(2), Timestamp(segment.timestamp->first, segment.timestamp->second));
+    options =
+        Concat(options, Nop(2), Timestamp(segment.timestamp->first, segment.timestamp->second));
   }
   if (!segment.sack.empty()) {
     options = Concat(options, Nop(2), Bytes{5, static_cast<uint8_t>(2 + 8 * segment.sack.size())});
@@ -39,15 +42,19 @@ Bytes Connection::FromClient(const Segment& segment) const {
 Bytes Connection::ToServer(const Segment& segment) const {
   const Link& link = test_.network_.backend[ends_.backend];
   return Eth(link.peer, link.gateway) /
-         Ipv4(source(), kBackendAddress[ends_.backend], {.ttl = static_cast<uint8_t>(segment.ttl - 1)}) /
-         Tcp(source_port_, kBackendPort[ends_.backend], Fields(segment, client_first(), server_first())) /
+         Ipv4(source(), kBackendAddress[ends_.backend],
+              {.ttl = static_cast<uint8_t>(segment.ttl - 1)}) /
+         Tcp(source_port_, kBackendPort[ends_.backend],
+             Fields(segment, client_first(), server_first())) /
          Payload(segment.payload);
 }
 
 Bytes Connection::FromServer(const Segment& segment) const {
   const Link& link = test_.network_.backend[ends_.backend];
-  return Eth(link.gateway, link.peer) / Ipv4(kBackendAddress[ends_.backend], source(), {.ttl = segment.ttl}) /
-         Tcp(kBackendPort[ends_.backend], source_port_, Fields(segment, server_first(), client_first())) /
+  return Eth(link.gateway, link.peer) /
+         Ipv4(kBackendAddress[ends_.backend], source(), {.ttl = segment.ttl}) /
+         Tcp(kBackendPort[ends_.backend], source_port_,
+             Fields(segment, server_first(), client_first())) /
          Payload(segment.payload);
 }
 
@@ -88,14 +95,18 @@ void Connection::Open(Where where) {
 void Connection::ClientSends(const Segment& segment, uint32_t verdict, Where where) {
   ClientSends(segment, verdict, segment, where);
 }
-void Connection::ClientSends(const Segment& segment, uint32_t verdict, const Segment& arrives, Where where) {
-  test_.ExpectRun(FromClient(segment), client_ifindex(), verdict, XDP_REDIRECT, ToServer(arrives), where);
+void Connection::ClientSends(const Segment& segment, uint32_t verdict, const Segment& arrives,
+                             Where where) {
+  test_.ExpectRun(FromClient(segment), client_ifindex(), verdict, XDP_REDIRECT, ToServer(arrives),
+                  where);
 }
 void Connection::ServerSends(const Segment& segment, uint32_t verdict, Where where) {
   ServerSends(segment, verdict, segment, where);
 }
-void Connection::ServerSends(const Segment& segment, uint32_t verdict, const Segment& arrives, Where where) {
-  test_.ExpectRun(FromServer(segment), server_ifindex(), verdict, XDP_REDIRECT, ToClient(arrives), where);
+void Connection::ServerSends(const Segment& segment, uint32_t verdict, const Segment& arrives,
+                             Where where) {
+  test_.ExpectRun(FromServer(segment), server_ifindex(), verdict, XDP_REDIRECT, ToClient(arrives),
+                  where);
 }
 void Connection::ClientIsDropped(const Segment& segment, uint32_t verdict, Where where) {
   test_.ExpectRun(FromClient(segment), client_ifindex(), verdict, XDP_DROP, {}, where);
@@ -106,12 +117,14 @@ void Connection::ServerIsDropped(const Segment& segment, uint32_t verdict, Where
 
 void Connection::StartHttp2(Where where) {
   using namespace http2;
-  const Bytes request = Concat(Preface(), Settings(), Headers(1, kEndHeaders | kEndStream), SettingsAck());
+  const Bytes request =
+      Concat(Preface(), Settings(), Headers(1, kEndHeaders | kEndStream), SettingsAck());
   const Bytes response = Concat(Settings(), SettingsAck(), Headers(1), Data(1, 100, kEndStream));
   ASSERT_EQ(request.size(), kClientStart);
   ASSERT_EQ(response.size(), kHttp2Start);
   ClientSends({.flags = kAck | kPsh, .payload = request}, UNPIN_FORWARD_C2S, where);
-  ServerSends({.ack = kClientStart, .flags = kAck | kPsh, .payload = response}, UNPIN_FORWARD_S2C, where);
+  ServerSends({.ack = kClientStart, .flags = kAck | kPsh, .payload = response}, UNPIN_FORWARD_S2C,
+              where);
   ClientSends({.seq = kClientStart, .ack = kHttp2Start}, UNPIN_FORWARD_C2S, where);
 }
 
@@ -134,9 +147,12 @@ void Connection::Splice(Where where) {
   EXPECT_EQ(args.boundary - server_first(), kHttp2Start);
 }
 
-unpin_flow_key Connection::c2s() const { return FlowKey(ends_.client, ends_.client_port, kVip, kVipPort); }
+unpin_flow_key Connection::c2s() const {
+  return FlowKey(ends_.client, ends_.client_port, kVip, kVipPort);
+}
 unpin_flow_key Connection::s2c() const {
-  return FlowKey(kBackendAddress[ends_.backend], kBackendPort[ends_.backend], source(), source_port_);
+  return FlowKey(kBackendAddress[ends_.backend], kBackendPort[ends_.backend], source(),
+                 source_port_);
 }
 
 unpin_flow Connection::C2sFlow() const {

@@ -14,7 +14,8 @@ using Handshake = DataPlaneTest;
 
 TEST_F(Handshake, SynOptionsReachTheBackend) {
   Connection connection(*this);
-  const Bytes options = Concat(MaximumSegmentSize(1460), SackPermitted(), Timestamp(77, 0), Nop(), Bytes{3, 3, 7});
+  const Bytes options =
+      Concat(MaximumSegmentSize(1460), SackPermitted(), Timestamp(77, 0), Nop(), Bytes{3, 3, 7});
   connection.SendSyn(UNPIN_FORWARD_SYN, {.seq = kSyn0, .flags = kSyn, .options = options});
 }
 
@@ -128,9 +129,11 @@ TEST_F(Handshake, DataInTheSynIsForwardedAndNotFollowed) {  // TCP Fast Open, RF
 TEST_F(Handshake, NoBackendUpResetsTheClient) {
   Connection connection(*this);
   SetBackendState(0, UNPIN_BACKEND_DOWN);
-  const Bytes reset = Eth(network_.client.peer, network_.client.gateway) /
-                      Ipv4(kVip, "10.0.0.2", {.ttl = 64, .id = 0}) /
-                      Tcp(80, 40000, {.seq = 0, .ack = connection.client_first(), .flags = kRst | kAck, .window = 0});
+  const Bytes reset =
+      Eth(network_.client.peer, network_.client.gateway) /
+      Ipv4(kVip, "10.0.0.2", {.ttl = 64, .id = 0}) /
+      Tcp(80, 40000,
+          {.seq = 0, .ack = connection.client_first(), .flags = kRst | kAck, .window = 0});
   ExpectRun(connection.FromClient({.seq = kSyn0, .flags = kSyn}), connection.client_ifindex(),
             UNPIN_REPLY_RESET_NO_BACKEND, XDP_TX, reset);
 }
@@ -138,13 +141,17 @@ TEST_F(Handshake, NoBackendUpResetsTheClient) {
 TEST_F(Handshake, DrainingBackendGetsNoNewConnection) {
   Connection connection(*this);
   SetBackendState(0, UNPIN_BACKEND_DRAINING);
-  EXPECT_EQ(Run(connection.FromClient({.seq = kSyn0, .flags = kSyn}), connection.client_ifindex()).counted,
+  EXPECT_EQ(Run(connection.FromClient({.seq = kSyn0, .flags = kSyn}), connection.client_ifindex())
+                .counted,
             std::vector<uint32_t>{UNPIN_REPLY_RESET_NO_BACKEND});
 }
 
 TEST_F(Handshake, UnknownNextHopDropsAndAsksTheAgent) {
-  const unpin_backend far = {.address = htonl(Quad("10.1.2.99")), .port = htons(50051),
-                             .state = UNPIN_BACKEND_SERVING, .service = kService, .pad = 0};
+  const unpin_backend far = {.address = htonl(Quad("10.1.2.99")),
+                             .port = htons(50051),
+                             .state = UNPIN_BACKEND_SERVING,
+                             .service = kService,
+                             .pad = 0};
   ASSERT_TRUE(plane_->PutBackend(kBackend[0], far).ok());
   Connection connection(*this);
   connection.ClientIsDropped({.seq = kSyn0, .flags = kSyn}, UNPIN_DROP_NO_NEIGHBOR);
@@ -171,9 +178,11 @@ TEST_F(TableFull, NewConnectionIsRefusedAndOldOnesLive) {
   second.SendSyn();
   second.SendSynAck();
   const Bytes reset =
-      Eth(network_.client.peer, network_.client.gateway) / Ipv4(kVip, "10.0.0.2", {.ttl = 64, .id = 0}) /
+      Eth(network_.client.peer, network_.client.gateway) /
+      Ipv4(kVip, "10.0.0.2", {.ttl = 64, .id = 0}) /
       Tcp(80, 40001, {.seq = second.server_first(), .ack = 0, .flags = kRst, .window = 0});
-  ExpectRun(second.FromClient({}), second.client_ifindex(), UNPIN_REPLY_RESET_TABLE_FULL, XDP_TX, reset);
+  ExpectRun(second.FromClient({}), second.client_ifindex(), UNPIN_REPLY_RESET_TABLE_FULL, XDP_TX,
+            reset);
   EXPECT_EQ(plane_->FlowCount(), 2u);
   first.ClientSends({.payload = http2::Filler(10)}, UNPIN_FORWARD_C2S);
 }
@@ -200,8 +209,9 @@ TEST_F(TableFull, SynFloodEvictsNoEstablishedAndNoSplicedFlow) {
     ASSERT_EQ(Run(flood.FromClient({.seq = kSyn0, .flags = kSyn}), flood.client_ifindex()).counted,
               std::vector<uint32_t>{UNPIN_FORWARD_SYN});
   }
-  connection.ServerSends({.seq = Connection::kHttp2Start, .ack = 77, .payload = http2::Ping()}, UNPIN_FORWARD_SPLICED,
-                         {.seq = Connection::kHttp2Start + 17, .ack = 77, .payload = http2::Ping()});
+  connection.ServerSends(
+      {.seq = Connection::kHttp2Start, .ack = 77, .payload = http2::Ping()}, UNPIN_FORWARD_SPLICED,
+      {.seq = Connection::kHttp2Start + 17, .ack = 77, .payload = http2::Ping()});
 }
 
 // The halves are evicted one by one: the client's repeated SYN must find its way all the same.

@@ -12,47 +12,59 @@ constexpr uint16_t kMoreFragments = 0x2000;
 
 using NotOurs = DataPlaneTest;
 
-TEST_F(NotOurs, ArpPasses) { ExpectPass(Eth({}, {}, 0x0806) / Payload(Bytes(28, 7)), UNPIN_PASS_NOT_IPV4); }
+TEST_F(NotOurs, ArpPasses) {
+  ExpectPass(Eth({}, {}, 0x0806) / Payload(Bytes(28, 7)), UNPIN_PASS_NOT_IPV4);
+}
 
-TEST_F(NotOurs, Ipv6Passes) { ExpectPass(Eth({}, {}, 0x86dd) / Payload(Bytes(60, 6)), UNPIN_PASS_NOT_IPV4); }
+TEST_F(NotOurs, Ipv6Passes) {
+  ExpectPass(Eth({}, {}, 0x86dd) / Payload(Bytes(60, 6)), UNPIN_PASS_NOT_IPV4);
+}
 
 TEST_F(NotOurs, VlanTaggedPasses) {
   ExpectPass(Eth({}, {}, 0x8100) / Payload(Bytes(60, 6)), UNPIN_PASS_NOT_IPV4);
 }
 
 TEST_F(NotOurs, UdpToTheServicePortPasses) {
-  ExpectPass(Eth() / Ipv4("10.0.0.2", kVip, {.protocol = 17}) / Payload(Bytes{0x9c, 0x40, 0, 80, 0, 8, 0, 0}),
+  ExpectPass(Eth() / Ipv4("10.0.0.2", kVip, {.protocol = 17}) /
+                 Payload(Bytes{0x9c, 0x40, 0, 80, 0, 8, 0, 0}),
              UNPIN_PASS_NOT_TCP);
 }
 
 TEST_F(NotOurs, IcmpToTheVipPasses) {
-  ExpectPass(Eth() / Ipv4("10.0.0.2", kVip, {.protocol = 1}) / Payload(Bytes{8, 0, 0xf7, 0xff, 0, 0, 0, 0}),
+  ExpectPass(Eth() / Ipv4("10.0.0.2", kVip, {.protocol = 1}) /
+                 Payload(Bytes{8, 0, 0xf7, 0xff, 0, 0, 0, 0}),
              UNPIN_PASS_NOT_TCP);
 }
 
 TEST_F(NotOurs, AnotherPortOfTheVipPasses) {
-  ExpectPass(Eth() / Ipv4("10.0.0.2", kVip) / Tcp(40000, 81, {.flags = kSyn}), UNPIN_PASS_NO_SERVICE);
+  ExpectPass(Eth() / Ipv4("10.0.0.2", kVip) / Tcp(40000, 81, {.flags = kSyn}),
+             UNPIN_PASS_NO_SERVICE);
 }
 
 TEST_F(NotOurs, AnotherAddressPasses) {
-  ExpectPass(Eth() / Ipv4("10.0.0.2", "10.9.0.2") / Tcp(40000, 80, {.flags = kSyn}), UNPIN_PASS_NO_SERVICE);
+  ExpectPass(Eth() / Ipv4("10.0.0.2", "10.9.0.2") / Tcp(40000, 80, {.flags = kSyn}),
+             UNPIN_PASS_NO_SERVICE);
 }
 
 TEST_F(NotOurs, TrafficOfABackendWithOthersPasses) {
-  ExpectPass(Eth() / Ipv4(kBackendAddress[0], kSnatAddress) / Tcp(kBackendPort[0], 22, {.flags = kSyn | kAck}),
+  ExpectPass(Eth() / Ipv4(kBackendAddress[0], kSnatAddress) /
+                 Tcp(kBackendPort[0], 22, {.flags = kSyn | kAck}),
              UNPIN_PASS_NO_SERVICE);
 }
 
 TEST_F(NotOurs, LaterFragmentPasses) {
-  ExpectPass(Eth() / Ipv4("10.0.0.2", kVip, {.fragment = 185}) / Payload(Bytes(40)), UNPIN_PASS_FRAGMENT);
+  ExpectPass(Eth() / Ipv4("10.0.0.2", kVip, {.fragment = 185}) / Payload(Bytes(40)),
+             UNPIN_PASS_FRAGMENT);
 }
 
 TEST_F(NotOurs, FirstFragmentElsewherePasses) {
-  ExpectPass(Eth() / Ipv4("10.0.0.2", "10.9.0.2", {.fragment = kMoreFragments}) / Tcp(1, 80), UNPIN_PASS_NO_SERVICE);
+  ExpectPass(Eth() / Ipv4("10.0.0.2", "10.9.0.2", {.fragment = kMoreFragments}) / Tcp(1, 80),
+             UNPIN_PASS_NO_SERVICE);
 }
 
 TEST_F(NotOurs, FirstFragmentToAServiceIsDropped) {
-  ExpectRun(Eth() / Ipv4("10.0.0.2", kVip, {.fragment = kMoreFragments}) / Tcp(40000, 80, {.flags = kSyn}),
+  ExpectRun(Eth() / Ipv4("10.0.0.2", kVip, {.fragment = kMoreFragments}) /
+                Tcp(40000, 80, {.flags = kSyn}),
             network_.client.ifindex, UNPIN_DROP_FRAGMENT, XDP_DROP, {});
 }
 
@@ -60,10 +72,11 @@ TEST_F(NotOurs, FirstFragmentToAServiceIsDropped) {
 TEST_F(NotOurs, FirstFragmentOfAnEstablishedConnectionIsDropped) {
   Connection connection(*this);
   connection.Open();
-  const Bytes frame = Eth(network_.client.gateway, network_.client.peer) /
-                      Ipv4("10.0.0.2", kVip, {.fragment = kMoreFragments}) /
-                      Tcp(40000, 80, {.seq = connection.client_first(), .ack = connection.server_first()}) /
-                      Payload(http2::Preface());
+  const Bytes frame =
+      Eth(network_.client.gateway, network_.client.peer) /
+      Ipv4("10.0.0.2", kVip, {.fragment = kMoreFragments}) /
+      Tcp(40000, 80, {.seq = connection.client_first(), .ack = connection.server_first()}) /
+      Payload(http2::Preface());
   ExpectRun(frame, network_.client.ifindex, UNPIN_DROP_FRAGMENT, XDP_DROP, {});
   EXPECT_EQ(connection.C2sFlow().follower.highest_seen, connection.client_first());
 }
@@ -87,8 +100,10 @@ TEST_F(NotOurs, TruncatedFramesPass) {
       {"cut in the payload", Slice(whole, 0, whole.size() - 1)},
       {"IP header of four words", short_header},
       {"IP version 6 in an IPv4 frame", wrong_version},
-      {"IP length below its header", Eth() / Ipv4("10.0.0.2", kVip, {.total_length = 19}) / Tcp(40000, 80)},
-      {"IP length without room for TCP", Eth() / Ipv4("10.0.0.2", kVip, {.total_length = 30}) / Tcp(40000, 80)},
+      {"IP length below its header",
+       Eth() / Ipv4("10.0.0.2", kVip, {.total_length = 19}) / Tcp(40000, 80)},
+      {"IP length without room for TCP",
+       Eth() / Ipv4("10.0.0.2", kVip, {.total_length = 30}) / Tcp(40000, 80)},
       {"TCP header of four words", ip / Tcp(40000, 80, {.header_words = 4})},
       {"TCP header longer than the datagram", ip / Tcp(40000, 80, {.header_words = 15})},
   };
@@ -104,8 +119,8 @@ TEST_F(Shapes, EthernetPaddingStaysAndIsNoPayload) {
   Connection connection(*this);
   connection.Open();
   const Bytes padding(6, 0xee);
-  ExpectRun(Concat(connection.FromServer({.ack = 0}), padding), connection.server_ifindex(), UNPIN_FORWARD_S2C,
-            XDP_REDIRECT, Concat(connection.ToClient({.ack = 0}), padding));
+  ExpectRun(Concat(connection.FromServer({.ack = 0}), padding), connection.server_ifindex(),
+            UNPIN_FORWARD_S2C, XDP_REDIRECT, Concat(connection.ToClient({.ack = 0}), padding));
   EXPECT_EQ(connection.S2cFlow().bytes, 0u);
   EXPECT_EQ(connection.S2cFlow().follower.highest_seen, connection.server_first());
 }
@@ -129,8 +144,9 @@ TEST_F(Shapes, IpOptionsAreKept) {
   const Bytes record_route = {7, 7, 4, 0, 0, 0, 0, 0};
   const TcpFields fields = {.seq = connection.client_first(), .ack = connection.server_first()};
   const Link& link = network_.backend[0];
-  ExpectRun(Eth(network_.client.gateway, network_.client.peer) / Ipv4("10.0.0.2", kVip, {.options = record_route}) /
-                Tcp(40000, 80, fields) / Payload("hello"),
+  ExpectRun(Eth(network_.client.gateway, network_.client.peer) /
+                Ipv4("10.0.0.2", kVip, {.options = record_route}) / Tcp(40000, 80, fields) /
+                Payload("hello"),
             network_.client.ifindex, UNPIN_FORWARD_C2S, XDP_REDIRECT,
             Eth(link.peer, link.gateway) /
                 Ipv4(kSnatAddress, kBackendAddress[0], {.ttl = 63, .options = record_route}) /
@@ -146,10 +162,12 @@ TEST_F(Shapes, TosUrgentEcnAndUnknownOptionsAreKept) {
                             .urgent = 3,
                             .options = Bytes{254, 4, 0xde, 0xad}};
   const Link& link = network_.backend[0];
-  ExpectRun(Eth(network_.client.gateway, network_.client.peer) / Ipv4("10.0.0.2", kVip, {.tos = 0xb9, .id = 0}) /
-                Tcp(40000, 80, fields) / Payload("hello"),
+  ExpectRun(Eth(network_.client.gateway, network_.client.peer) /
+                Ipv4("10.0.0.2", kVip, {.tos = 0xb9, .id = 0}) / Tcp(40000, 80, fields) /
+                Payload("hello"),
             network_.client.ifindex, UNPIN_FORWARD_C2S, XDP_REDIRECT,
-            Eth(link.peer, link.gateway) / Ipv4(kSnatAddress, kBackendAddress[0], {.tos = 0xb9, .ttl = 63, .id = 0}) /
+            Eth(link.peer, link.gateway) /
+                Ipv4(kSnatAddress, kBackendAddress[0], {.tos = 0xb9, .ttl = 63, .id = 0}) /
                 Tcp(connection.source_port(), kBackendPort[0], fields) / Payload("hello"));
 }
 

@@ -10,9 +10,10 @@ namespace unpin::testkit {
 
 PrivateNetwork DataPlaneTest::network_;
 
-unpin_flow_key FlowKey(const std::string& source, uint16_t source_port, const std::string& destination,
-                       uint16_t destination_port) {
-  return {htonl(Quad(source)), htonl(Quad(destination)), htons(source_port), htons(destination_port)};
+unpin_flow_key FlowKey(const std::string& source, uint16_t source_port,
+                       const std::string& destination, uint16_t destination_port) {
+  return {htonl(Quad(source)), htonl(Quad(destination)), htons(source_port),
+          htons(destination_port)};
 }
 
 void DataPlaneTest::SetUpTestSuite() {

@@ -29,8 +29,8 @@ inline constexpr const char* kBackendAddress[] = {"10.1.1.2", "10.1.2.2"};
 inline constexpr uint16_t kBackendPort[] = {50051, 50052};
 inline constexpr uint32_t kSyn0 = UINT32_MAX;  // the SYN is one before the first payload byte
 
-unpin_flow_key FlowKey(const std::string& source, uint16_t source_port, const std::string& destination,
-                       uint16_t destination_port);
+unpin_flow_key FlowKey(const std::string& source, uint16_t source_port,
+                       const std::string& destination, uint16_t destination_port);
 
 // What one end puts on the wire. Numbers are relative: `seq` to the sender's stream, `ack` and `sack` to the other's.
 struct Segment {
@@ -72,8 +72,8 @@ class DataPlaneTest : public ::testing::Test {
 
   Outcome Run(const Bytes& frame, uint32_t ifindex);
   // The frame leaves as `out`, with this verdict and no other.
-  void ExpectRun(const Bytes& in, uint32_t ifindex, uint32_t verdict, uint32_t action, const Bytes& out,
-                 std::source_location where = std::source_location::current());
+  void ExpectRun(const Bytes& in, uint32_t ifindex, uint32_t verdict, uint32_t action,
+                 const Bytes& out, std::source_location where = std::source_location::current());
   void ExpectPass(const Bytes& frame, uint32_t verdict,
                   std::source_location where = std::source_location::current());
   std::vector<unpin_event> TakeEvents(uint32_t type);
@@ -93,15 +93,17 @@ class Connection {
   // SYN, SYN-ACK, ACK.
   void Open(Where where = Where::current());
   // The SYN alone; learns the source port the data plane chose, which must be one of those allowed.
-  void SendSyn(uint32_t verdict = UNPIN_FORWARD_SYN, const Segment& syn = {.seq = kSyn0, .flags = kSyn},
-               Where where = Where::current());
+  void SendSyn(uint32_t verdict = UNPIN_FORWARD_SYN,
+               const Segment& syn = {.seq = kSyn0, .flags = kSyn}, Where where = Where::current());
   void SendSynAck(Where where = Where::current());
 
   // The segment reaches the other end as it is, but for addresses, ports, MACs and TTL, or as `arrives`.
   void ClientSends(const Segment& segment, uint32_t verdict, Where where = Where::current());
-  void ClientSends(const Segment& segment, uint32_t verdict, const Segment& arrives, Where where = Where::current());
+  void ClientSends(const Segment& segment, uint32_t verdict, const Segment& arrives,
+                   Where where = Where::current());
   void ServerSends(const Segment& segment, uint32_t verdict, Where where = Where::current());
-  void ServerSends(const Segment& segment, uint32_t verdict, const Segment& arrives, Where where = Where::current());
+  void ServerSends(const Segment& segment, uint32_t verdict, const Segment& arrives,
+                   Where where = Where::current());
   void ClientIsDropped(const Segment& segment, uint32_t verdict, Where where = Where::current());
   void ServerIsDropped(const Segment& segment, uint32_t verdict, Where where = Where::current());
 

@@ -46,8 +46,11 @@ TEST_F(Steering, SlotsAreUsedEvenly) {
   for (size_t i = 0; i < slots.size(); ++i) slots[i] = kBackend[i % 2];
   Reload({.half_open = 4096});
   ASSERT_TRUE(plane_->PutTable(kService, slots).ok());
-  ASSERT_TRUE(plane_->PutService({htonl(Quad(kVip)), htons(kVipPort), IPPROTO_TCP, 0},
-                                 {.id = kService, .flags = UNPIN_SERVICE_SNAT, .slots = 101, .pad = 0}).ok());
+  ASSERT_TRUE(
+      plane_
+          ->PutService({htonl(Quad(kVip)), htons(kVipPort), IPPROTO_TCP, 0},
+                       {.id = kService, .flags = UNPIN_SERVICE_SNAT, .slots = 101, .pad = 0})
+          .ok());
   int to_first = 0;
   for (uint16_t port = 1; port <= 1000; ++port) {
     Connection connection(*this, {.client_port = port});
@@ -110,7 +113,8 @@ TEST_F(Steering, RemovedPinDecidesNothing) {
 }
 
 TEST_F(Steering, PinsOfOneClientAreBounded) {
-  for (uint32_t move = 1; move <= UNPIN_PINS_PER_CLIENT; ++move) EXPECT_EQ(AddPin(kBackend[1], move), 0u);
+  for (uint32_t move = 1; move <= UNPIN_PINS_PER_CLIENT; ++move)
+    EXPECT_EQ(AddPin(kBackend[1], move), 0u);
   EXPECT_EQ(AddPin(kBackend[1], 99), 1u);
   RemovePin(5);
   EXPECT_EQ(AddPin(kBackend[1], 99), 0u);

@@ -20,7 +20,8 @@ namespace {
 template <typename Key, typename Value>
 absl::Status Put(const bpf_map* map, const Key& key, const Value& value) {
   if (bpf_map__key_size(map) != sizeof(Key) || bpf_map__value_size(map) != sizeof(Value)) {
-    return absl::InternalError(absl::StrCat("map ", bpf_map__name(map), ": layout differs from abi.h"));
+    return absl::InternalError(
+        absl::StrCat("map ", bpf_map__name(map), ": layout differs from abi.h"));
   }
   if (bpf_map_update_elem(bpf_map__fd(map), &key, &value, BPF_ANY) == 0) return absl::OkStatus();
   return absl::ErrnoToStatus(errno, absl::StrCat("put into map ", bpf_map__name(map)));
@@ -29,7 +30,8 @@ absl::Status Put(const bpf_map* map, const Key& key, const Value& value) {
 template <typename Value, typename Key>
 absl::StatusOr<Value> Get(const bpf_map* map, const Key& key, uint64_t flags = 0) {
   if (bpf_map__key_size(map) != sizeof(Key) || bpf_map__value_size(map) != sizeof(Value)) {
-    return absl::InternalError(absl::StrCat("map ", bpf_map__name(map), ": layout differs from abi.h"));
+    return absl::InternalError(
+        absl::StrCat("map ", bpf_map__name(map), ": layout differs from abi.h"));
   }
   Value value = {};
   if (bpf_map_lookup_elem_flags(bpf_map__fd(map), &key, &value, flags) == 0) return value;
@@ -110,9 +112,10 @@ absl::Status DataPlane::LoadObjects(const DataPlaneSizes& sizes) {
 }
 
 absl::Status DataPlane::OpenRings() {
-  event_ring_ = ring_buffer__new(bpf_map__fd(ingress_->maps.events), Append<unpin_event>, &events_, nullptr);
-  capture_ring_ =
-      ring_buffer__new(bpf_map__fd(ingress_->maps.captures), Append<unpin_capture>, &captures_, nullptr);
+  event_ring_ =
+      ring_buffer__new(bpf_map__fd(ingress_->maps.events), Append<unpin_event>, &events_, nullptr);
+  capture_ring_ = ring_buffer__new(bpf_map__fd(ingress_->maps.captures), Append<unpin_capture>,
+                                   &captures_, nullptr);
   if (event_ring_ != nullptr && capture_ring_ != nullptr) return absl::OkStatus();
   return absl::ErrnoToStatus(errno, "open the ring buffers");
 }
@@ -141,7 +144,8 @@ absl::StatusOr<Outcome> DataPlane::Run(const Bytes& frame, uint32_t ifindex) {
   opts.ctx_in = &context;
   opts.ctx_size_in = sizeof(context);
   if (bpf_prog_test_run_opts(bpf_program__fd(ingress_->progs.unpin_ingress), &opts) != 0) {
-    return absl::ErrnoToStatus(errno, absl::StrCat("run unpin_ingress on ", frame.size(), " bytes"));
+    return absl::ErrnoToStatus(errno,
+                               absl::StrCat("run unpin_ingress on ", frame.size(), " bytes"));
   }
   out.resize(opts.data_size_out);
 
@@ -158,7 +162,8 @@ absl::StatusOr<std::vector<uint64_t>> DataPlane::VerdictCounts() const {
   std::vector<uint64_t> per_cpu(libbpf_num_possible_cpus());
   std::vector<uint64_t> totals;
   for (uint32_t verdict = 0; verdict < UNPIN_VERDICT_COUNT; ++verdict) {
-    if (bpf_map_lookup_elem(bpf_map__fd(ingress_->maps.verdict_counts), &verdict, per_cpu.data()) != 0) {
+    if (bpf_map_lookup_elem(bpf_map__fd(ingress_->maps.verdict_counts), &verdict, per_cpu.data()) !=
+        0) {
       return absl::ErrnoToStatus(errno, "read the verdict counters");
     }
     uint64_t total = 0;

@@ -22,8 +22,8 @@ struct goaway_skel;
 namespace unpin::testkit {
 
 struct Outcome {
-  uint32_t action = 0;          // enum xdp_action
-  Bytes frame;                  // as it would leave
+  uint32_t action = 0;            // enum xdp_action
+  Bytes frame;                    // as it would leave
   std::vector<uint32_t> counted;  // the verdicts whose counter rose, once per increment
 };
 

@@ -116,7 +116,8 @@ void DecodeIpv4(View rest, std::vector<std::string>& lines) {
     return;
   }
   const View ip = rest.first(header);
-  lines.push_back(absl::StrCat("ip ", AddressText(ip.subspan(12)), " > ", AddressText(ip.subspan(16))));
+  lines.push_back(
+      absl::StrCat("ip ", AddressText(ip.subspan(12)), " > ", AddressText(ip.subspan(16))));
   lines.push_back(absl::StrCat("ip ttl ", ip[8], " protocol ", ip[9], " length ", total, " id ",
                                Read(ip, 4, 2), " fragment ", Read(ip, 6, 2), " tos ", ip[1]));
   lines.push_back(absl::StrCat("ip ", ChecksumText(Read(ip, 10, 2), Residue(0, ip))));
@@ -164,7 +165,8 @@ std::string DecodedDiff(const Bytes& expected, const Bytes& actual) {
       absl::StrAppend(&out, "  - ", wanted, "\n  + ", found, "\n");
     }
   }
-  absl::StrAppend(&out, "  length ", expected.size(), " expected, ", actual.size(), " found; bytes differ at");
+  absl::StrAppend(&out, "  length ", expected.size(), " expected, ", actual.size(),
+                  " found; bytes differ at");
   for (size_t i = 0; i < std::min(expected.size(), actual.size()); ++i) {
     if (expected[i] != actual[i]) absl::StrAppend(&out, " ", i);
   }
@@ -177,7 +179,9 @@ bool FrameIsMatcher::MatchAndExplain(const Bytes& actual, std::ostream* out) con
   return false;
 }
 
-void FrameIsMatcher::DescribeTo(std::ostream* out) const { *out << "is the frame\n" << Decode(expected_); }
+void FrameIsMatcher::DescribeTo(std::ostream* out) const {
+  *out << "is the frame\n" << Decode(expected_);
+}
 void FrameIsMatcher::DescribeNegationTo(std::ostream* out) const {
   *out << "is not the frame\n" << Decode(expected_);
 }

@@ -10,8 +10,16 @@
 namespace unpin::testkit::http2 {
 
 enum Type : uint8_t {
-  kData = 0, kHeaders = 1, kPriority = 2, kRstStream = 3, kSettings = 4, kPushPromise = 5,
-  kPing = 6, kGoaway = 7, kWindowUpdate = 8, kContinuation = 9,
+  kData = 0,
+  kHeaders = 1,
+  kPriority = 2,
+  kRstStream = 3,
+  kSettings = 4,
+  kPushPromise = 5,
+  kPing = 6,
+  kGoaway = 7,
+  kWindowUpdate = 8,
+  kContinuation = 9,
 };
 enum Flag : uint8_t { kEndStream = 0x1, kAckFlag = 0x1, kEndHeaders = 0x4, kPadded = 0x8 };
 

@@ -59,7 +59,8 @@ absl::Status Ip(const std::string& commands) {
   fputs(commands.c_str(), pipe);
   const int status = pclose(pipe);
   if (status == 0) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("ip -batch: wait status ", status, " (see its message above)"));
+  return absl::InternalError(
+      absl::StrCat("ip -batch: wait status ", status, " (see its message above)"));
 }
 
 absl::StatusOr<PrivateNetwork> EnterPrivateNetwork() {
