@@ -4,6 +4,7 @@
 #pragma once
 
 #include "bpf/maps.h"
+#include "bpf/verifier.h"
 #include "bpf/packet.h"
 
 enum { CAPTURE_MAX_RECORDS = 45 }; /* 64 KiB, the largest packet generic mode can hand us */
@@ -20,10 +21,11 @@ struct capture_run {
 
 static long capture_record(__u32 index, struct capture_run *run) {
   struct unpin_capture *record;
-  const __u32 length = run->left < UNPIN_CAPTURE_BYTES ? run->left : UNPIN_CAPTURE_BYTES;
+  const __u32 less = one_less(run->left < UNPIN_CAPTURE_BYTES ? run->left : UNPIN_CAPTURE_BYTES);
+  const __u32 length = less + 1;
 
   (void)index;
-  if (!length || length > UNPIN_CAPTURE_BYTES) return 1;
+  if (less >= UNPIN_CAPTURE_BYTES) return 1; /* nothing left */
   record = bpf_ringbuf_reserve(&captures, sizeof(*record), 0);
   if (!record) {
     run->failed = 1;

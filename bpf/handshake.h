@@ -216,12 +216,10 @@ static __always_inline enum unpin_verdict answer_unknown(struct xdp_md *ctx, con
   return answer_with_reset(ctx, pkt, UNPIN_REPLY_RESET_UNKNOWN);
 }
 
-/* A packet of no established connection. UNPIN_CONTINUE: it is one now. */
-__noinline int handshake(struct xdp_md *ctx, struct packet *pkt) {
+static __always_inline enum unpin_verdict shake_hands(struct xdp_md *ctx, struct packet *pkt) {
   struct unpin_half_open *half;
   const struct unpin_service *service;
 
-  if (!pkt) return UNPIN_DROP_INTERNAL;
   half = find_half_open(&pkt->key);
   if (half && half->direction == UNPIN_S2C) return handshake_s2c(ctx, pkt, half);
   if (half && ((pkt->flags & (TCP_SYN | TCP_ACK)) != TCP_SYN || keeps_backend(half, pkt)))
@@ -233,4 +231,16 @@ __noinline int handshake(struct xdp_md *ctx, struct packet *pkt) {
   if (pkt->is_first_fragment) return UNPIN_DROP_FRAGMENT;
   if ((pkt->flags & (TCP_SYN | TCP_ACK | TCP_RST | TCP_FIN)) == TCP_SYN) return open_connection(ctx, pkt, service);
   return answer_unknown(ctx, pkt);
+}
+
+/* A packet of no established connection. UNPIN_CONTINUE: it is one now. */
+__noinline int handshake(struct xdp_md *ctx, struct packet *pkt) {
+  struct packet own;
+  int verdict;
+
+  if (!pkt) return UNPIN_DROP_INTERNAL;
+  own = *pkt; /* Linux 6.1 takes no map key from a global function's argument */
+  verdict = shake_hands(ctx, &own);
+  pkt->egress = own.egress;
+  return verdict;
 }

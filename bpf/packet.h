@@ -13,6 +13,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "bpf/abi.h"
+#include "bpf/verifier.h"
 
 enum packet_limits {
   IPV4_MORE_FRAGMENTS = 0x2000,
@@ -88,7 +89,7 @@ static __always_inline enum unpin_verdict parse_ipv4(struct cursor *cursor, stru
 
   if (!ip) return UNPIN_PASS_TRUNCATED;
   header = ip->ihl * 4;
-  total = bpf_ntohs(ip->tot_len);
+  total = masked(bpf_ntohs(ip->tot_len), 0xffff); /* Linux 6.1 forgets bounds when bytes are swapped */
   fragment = bpf_ntohs(ip->frag_off);
   /* Frames may be padded, never shorter than the datagram says. */
   if (ip->version != 4 || header < sizeof(*ip) || total < header || start + total > cursor->end)

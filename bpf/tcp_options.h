@@ -40,12 +40,12 @@ static long visit_option(__u32 index, struct tcp_options *options) {
 /* Reads the options of `pkt` and looks for `wanted`; returns its offset, TCP_MAX_OPTIONS if it is not there. */
 static __always_inline __u32 find_tcp_option(struct xdp_md *ctx, const struct packet *pkt, __u32 wanted,
                                              struct tcp_options *options) {
-  __u32 length = pkt->payload_offset - pkt->l4_offset - TCP_MIN_HEADER;
+  const __u32 less = one_less(pkt->payload_offset - pkt->l4_offset - TCP_MIN_HEADER);
 
   options->found = TCP_MAX_OPTIONS;
-  if (length < 1 || length > TCP_MAX_OPTIONS) return TCP_MAX_OPTIONS;
-  if (bpf_xdp_load_bytes(ctx, pkt->l4_offset + TCP_MIN_HEADER, options->bytes, length)) return TCP_MAX_OPTIONS;
-  options->length = length;
+  if (less >= TCP_MAX_OPTIONS) return TCP_MAX_OPTIONS; /* none, too */
+  if (bpf_xdp_load_bytes(ctx, pkt->l4_offset + TCP_MIN_HEADER, options->bytes, less + 1)) return TCP_MAX_OPTIONS;
+  options->length = less + 1;
   options->wanted = wanted;
   options->at = 0;
   bpf_loop(TCP_MAX_OPTIONS, visit_option, options, 0);

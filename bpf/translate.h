@@ -20,11 +20,12 @@ struct cut_sum {
 
 static long sum_chunk(__u32 index, struct cut_sum *cut) {
   __u16 words[CUT_CHUNK / 2] = {};
-  __u32 size = cut->left < CUT_CHUNK ? cut->left : CUT_CHUNK;
+  const __u32 less = one_less(cut->left < CUT_CHUNK ? cut->left : CUT_CHUNK);
+  const __u32 size = less + 1;
   __u32 i;
 
   (void)index;
-  if (size < 1 || size > CUT_CHUNK) return 1;
+  if (less >= CUT_CHUNK) return 1; /* nothing left */
   if (bpf_xdp_load_bytes(cut->ctx, cut->offset, words, size)) return 1;
   for (i = 0; i < CUT_CHUNK / 2; i++) cut->sum += words[i];
   cut->offset += size;
@@ -132,15 +133,16 @@ static __always_inline int translate_blocks(const struct unpin_splice *splice, _
 __noinline __u64 translate_sack(struct xdp_md *ctx, const struct packet *pkt, const struct unpin_splice *splice) {
   struct tcp_options options = {};
   __u64 added;
-  __u32 at;
+  __u32 at, less;
   int hole;
 
   if (!pkt || !splice) return 0;
   at = masked(find_tcp_option(ctx, pkt, TCPOPT_SACK_BLOCKS, &options), 63);
-  if (at + 10 > TCP_MAX_OPTIONS || options.length < 1 || options.length > TCP_MAX_OPTIONS) return 0;
+  less = one_less(options.length);
+  if (at + 10 > TCP_MAX_OPTIONS || less >= TCP_MAX_OPTIONS) return 0;
   added = (__u16)~checksum_fold(sum_options(&options));
   hole = translate_blocks(splice, pkt->ack, &options, at);
-  if (bpf_xdp_store_bytes(ctx, pkt->l4_offset + TCP_MIN_HEADER, options.bytes, options.length)) return 0;
+  if (bpf_xdp_store_bytes(ctx, pkt->l4_offset + TCP_MIN_HEADER, options.bytes, less + 1)) return 0;
   return (added + sum_options(&options)) | (hole ? 1ULL << 63 : 0);
 }
 
