@@ -14,7 +14,6 @@ from unpin.v1 import admin_pb2_grpc  # noqa: E402
 
 DEADLINE_S = 10
 Move = admin_pb2.Move
-ACKNOWLEDGED = (Move.ACKNOWLEDGED, Move.RECONNECTED)
 ENDED = (Move.RECONNECTED, Move.EXPIRED, Move.REFUSED)
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 
 import grpc
 
-from admin import ACKNOWLEDGED, ENDED, milliseconds_between, seconds
+from admin import ENDED, milliseconds_between, seconds
 
 PERIOD_S = 0.2
 SETTLE_S = 8.0
@@ -63,21 +63,22 @@ class Driver:
         seen = set()
         deadline = time.monotonic() + SETTLE_S
         while True:
-            old = {c.client for c in self._unmoved_alive() if seconds(c.age) >= self._min_age_s}
-            seen |= {c.client for c in self._unmoved_alive() if c.spliceable}
-            if (old and old <= seen) or time.monotonic() > deadline:
-                return len(old), len(old & seen)
+            alive = self._unmoved_alive()
+            flows = {c.client for c in alive}
+            seen |= {c.client for c in alive if c.spliceable}
+            if (flows and flows <= seen) or time.monotonic() > deadline:
+                return len(flows), len(flows & seen)
             time.sleep(0.05)
 
     def _unmoved_alive(self):
         return [c for c in self._unmoved() if c.not_spliceable != "closing"]
 
     def moves(self):
-        """The moves, once every one has ended or been acknowledged, or after a bounded wait."""
+        """The moves, once every one has ended, or after a bounded wait."""
         deadline = time.monotonic() + SETTLE_S
         while True:
             moves = self._admin.moves()
-            if all(move.state in ACKNOWLEDGED + ENDED for move in moves) or time.monotonic() > deadline:
+            if all(move.state in ENDED for move in moves) or time.monotonic() > deadline:
                 return moves
             time.sleep(0.05)
 
