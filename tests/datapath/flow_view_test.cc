@@ -5,10 +5,10 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <set>
 #include <string>
 
+#include "tests/datapath/movable_pair.h"
 #include "userspace/datapath/verdict_names.h"
 
 namespace unpin {
@@ -16,41 +16,12 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr uint64_t kCreated = 5'000'000'000;
 constexpr TimePoint kNow{seconds(10)};
-
-// A connection that may be moved at kNow.
-FlowPair MovablePair() {
-  FlowPair pair;
-  pair.key = {.source = htonl(0x0a000002),
-              .destination = htonl(0x0a090001),
-              .source_port = htons(40000),
-              .destination_port = htons(50051)};
-  pair.c2s.rewrite.source = htonl(0x0a01ff01);
-  pair.c2s.rewrite.source_port = htons(1024);
-  pair.s2c.direction = UNPIN_S2C;
-  for (unpin_flow* flow : {&pair.c2s, &pair.s2c}) {
-    flow->service = 3;
-    flow->backend = 17;
-    flow->created_ns = kCreated;
-    flow->follower.protocol = UNPIN_PROTOCOL_H2;
-    flow->follower.flags = UNPIN_FOLLOWER_SETTINGS_SEEN;
-  }
-  pair.c2s.follower.last_stream = 9;
-  pair.c2s.follower.streams_ended = 1;
-  pair.s2c.follower.last_stream = 5;
-  pair.s2c.follower.streams_ended = 3;
-  pair.c2s.last_seen_ns = kCreated + 100;
-  pair.s2c.last_seen_ns = kCreated + 200;
-  pair.c2s.bytes = 1111;
-  pair.s2c.bytes = 2222;
-  return pair;
-}
 
 Refusal Judge(const FlowPair& pair) { return RefusalOf(pair.c2s, pair.s2c, kNow, seconds(1)); }
 
 TEST(FlowView, ReadsTwoFlowsAsOneConnection) {
-  const Connection c = ConnectionOf(MovablePair(), kNow, seconds(1));
+  const Connection c = ConnectionOf(MovablePair(kNow), kNow, seconds(1));
   EXPECT_EQ(c.key.client.ToString(), "10.0.0.2:40000");
   EXPECT_EQ(c.key.vip.ToString(), "10.9.0.1:50051");
   EXPECT_EQ(c.snat.ToString(), "10.1.255.1:1024");
@@ -72,10 +43,11 @@ TEST(FlowView, IsClosedByOneResetOrTwoFins) {
     uint8_t c2s, s2c;
     bool closed;
   };
-  for (const auto& [c2s, s2c, closed] : {Case{0, 0, false}, Case{UNPIN_FLOW_FIN, 0, false}, Case{0, UNPIN_FLOW_FIN, false},
-                                         Case{UNPIN_FLOW_FIN, UNPIN_FLOW_FIN, true}, Case{UNPIN_FLOW_RST, 0, true},
-                                         Case{0, UNPIN_FLOW_RST, true}}) {
-    FlowPair pair = MovablePair();
+  for (const auto& [c2s, s2c, closed] :
+       {Case{0, 0, false}, Case{UNPIN_FLOW_FIN, 0, false}, Case{0, UNPIN_FLOW_FIN, false},
+        Case{UNPIN_FLOW_FIN, UNPIN_FLOW_FIN, true}, Case{UNPIN_FLOW_RST, 0, true},
+        Case{0, UNPIN_FLOW_RST, true}}) {
+    FlowPair pair = MovablePair(kNow);
     pair.c2s.flags = c2s;
     pair.s2c.flags = s2c;
     EXPECT_EQ(ConnectionOf(pair, kNow, seconds(1)).closed, closed) << int{c2s} << " " << int{s2c};
@@ -99,51 +71,47 @@ TEST(FlowView, TheServersAnswerMayRefuteThePreface) {
       {UNPIN_PROTOCOL_OPAQUE, UNPIN_PROTOCOL_H2, Protocol::kOpaque},
   };
   for (const Case& c : cases) {
-    FlowPair pair = MovablePair();
+    FlowPair pair = MovablePair(kNow);
     pair.c2s.follower.protocol = c.c2s;
     pair.s2c.follower.protocol = c.s2c;
     EXPECT_EQ(ProtocolOf(pair.c2s, pair.s2c), c.protocol) << int{c.c2s} << " " << int{c.s2c};
   }
 }
 
-// The reasons in the order in which they are looked for, each with the change that brings it about.
-struct Reason {
-  Refusal refusal;
-  std::function<void(FlowPair&)> bring_about;
-};
-
-std::vector<Reason> Reasons() {
-  const auto client_speaks = [](uint8_t protocol) {
-    return [protocol](FlowPair& p) { p.c2s.follower.protocol = protocol; };
+TEST(FlowView, TheProtocolRefusesAsTheDataPlaneDoes) {
+  struct Case {
+    uint8_t c2s, s2c;
+    Refusal refusal;
   };
-  return {
-      {Refusal::kClosing, [](FlowPair& p) { p.c2s.flags = UNPIN_FLOW_FIN; }},
-      {Refusal::kTls, client_speaks(UNPIN_PROTOCOL_TLS)},
-      {Refusal::kHttp1, client_speaks(UNPIN_PROTOCOL_HTTP1)},
-      {Refusal::kOpaque, client_speaks(UNPIN_PROTOCOL_OPAQUE)},
-      {Refusal::kUndecided, client_speaks(UNPIN_PROTOCOL_UNKNOWN)},
-      {Refusal::kAlreadyMoved, [](FlowPair& p) { p.s2c.splice.state = UNPIN_SPLICE_COMMITTED; }},
-      {Refusal::kServerGoaway, [](FlowPair& p) { p.s2c.follower.flags |= UNPIN_FOLLOWER_GOAWAY_SEEN; }},
-      {Refusal::kLost, [](FlowPair& p) { p.s2c.follower.flags |= UNPIN_FOLLOWER_LOST; }},
-      {Refusal::kBehind, [](FlowPair& p) { p.s2c.follower.epoch = 77; }},
-      {Refusal::kNoResponse, [](FlowPair& p) { p.s2c.follower.streams_ended = 0; }},
-      {Refusal::kTooYoung, [](FlowPair& p) { p.s2c.created_ns = p.c2s.created_ns = 9'500'000'000; }},
+  const Case cases[] = {
+      {UNPIN_PROTOCOL_H2, UNPIN_PROTOCOL_H2, Refusal::kNone},
+      {UNPIN_PROTOCOL_H2, UNPIN_PROTOCOL_UNKNOWN, Refusal::kUndecided},
+      {UNPIN_PROTOCOL_UNKNOWN, UNPIN_PROTOCOL_H2, Refusal::kUndecided},
+      {UNPIN_PROTOCOL_UNKNOWN, UNPIN_PROTOCOL_OPAQUE, Refusal::kOpaque},
+      {UNPIN_PROTOCOL_H2, UNPIN_PROTOCOL_HTTP1, Refusal::kHttp1},
+      {UNPIN_PROTOCOL_TLS, UNPIN_PROTOCOL_OPAQUE, Refusal::kTls},
   };
+  for (const Case& c : cases) {
+    FlowPair pair = MovablePair(kNow);
+    pair.c2s.follower.protocol = c.c2s;
+    pair.s2c.follower.protocol = c.s2c;
+    EXPECT_EQ(Judge(pair), c.refusal) << int{c.c2s} << " " << int{c.s2c};
+  }
 }
 
 TEST(FlowView, EveryReasonIsNamed) {
-  for (const Reason& reason : Reasons()) {
-    FlowPair pair = MovablePair();
+  for (const Reason& reason : ReasonsAgainstMoving(kNow)) {
+    FlowPair pair = MovablePair(kNow);
     reason.bring_about(pair);
     EXPECT_EQ(Judge(pair), reason.refusal);
   }
 }
 
 TEST(FlowView, TheFirstReasonIsTheOneGiven) {
-  const std::vector<Reason> reasons = Reasons();
+  const std::vector<Reason> reasons = ReasonsAgainstMoving(kNow);
   for (size_t first = 0; first < reasons.size(); ++first) {
     for (size_t later = first + 1; later < reasons.size(); ++later) {
-      FlowPair pair = MovablePair();
+      FlowPair pair = MovablePair(kNow);
       reasons[later].bring_about(pair);
       reasons[first].bring_about(pair);
       EXPECT_EQ(Judge(pair), reasons[first].refusal) << first << " before " << later;
@@ -153,7 +121,7 @@ TEST(FlowView, TheFirstReasonIsTheOneGiven) {
 
 TEST(FlowView, AnArmedConnectionMayBeArmedAgain) {
   for (const uint32_t state : {UNPIN_SPLICE_ARMED, UNPIN_SPLICE_ARMED_TRIM}) {
-    FlowPair pair = MovablePair();
+    FlowPair pair = MovablePair(kNow);
     pair.s2c.splice.state = state;
     EXPECT_EQ(Judge(pair), Refusal::kNone);
   }

@@ -10,16 +10,38 @@ namespace {
 
 Protocol ToProtocol(__u8 protocol) {
   switch (protocol) {
-    case UNPIN_PROTOCOL_UNKNOWN: return Protocol::kUnknown;
-    case UNPIN_PROTOCOL_H2: return Protocol::kH2;
-    case UNPIN_PROTOCOL_TLS: return Protocol::kTls;
-    case UNPIN_PROTOCOL_HTTP1: return Protocol::kHttp1;
-    default: return Protocol::kOpaque;
+    case UNPIN_PROTOCOL_UNKNOWN:
+      return Protocol::kUnknown;
+    case UNPIN_PROTOCOL_H2:
+      return Protocol::kH2;
+    case UNPIN_PROTOCOL_TLS:
+      return Protocol::kTls;
+    case UNPIN_PROTOCOL_HTTP1:
+      return Protocol::kHttp1;
+    default:
+      return Protocol::kOpaque;
   }
 }
 
 bool IsClosed(const unpin_flow& c2s, const unpin_flow& s2c) {
   return ((c2s.flags | s2c.flags) & UNPIN_FLOW_RST) || (c2s.flags & s2c.flags & UNPIN_FLOW_FIN);
+}
+
+Refusal RefusalOf(__u8 client_protocol, __u8 server_protocol) {
+  const bool client_refutes = client_protocol > UNPIN_PROTOCOL_H2;
+  switch (ToProtocol(client_refutes ? client_protocol : server_protocol)) {
+    case Protocol::kTls:
+      return Refusal::kTls;
+    case Protocol::kHttp1:
+      return Refusal::kHttp1;
+    case Protocol::kOpaque:
+      return Refusal::kOpaque;
+    case Protocol::kUnknown:
+      return Refusal::kUndecided;
+    case Protocol::kH2:
+      break;
+  }
+  return client_protocol == UNPIN_PROTOCOL_H2 ? Refusal::kNone : Refusal::kUndecided;
 }
 
 }  // namespace
@@ -33,22 +55,17 @@ Protocol ProtocolOf(const unpin_flow& c2s, const unpin_flow& s2c) {
 
 Refusal RefusalOf(const unpin_flow& c2s, const unpin_flow& s2c, TimePoint now, Duration min_age) {
   const unpin_follower& follower = s2c.follower;
-  if ((c2s.flags | s2c.flags) & (UNPIN_FLOW_FIN | UNPIN_FLOW_RST)) return Refusal::kClosing;
-  switch (ProtocolOf(c2s, s2c)) {
-    case Protocol::kTls: return Refusal::kTls;
-    case Protocol::kHttp1: return Refusal::kHttp1;
-    case Protocol::kOpaque: return Refusal::kOpaque;
-    case Protocol::kUnknown: return Refusal::kUndecided;
-    case Protocol::kH2: break;
+  if (c2s.flags | s2c.flags) return Refusal::kClosing;
+  if (const Refusal refusal = RefusalOf(c2s.follower.protocol, follower.protocol);
+      refusal != Refusal::kNone) {
+    return refusal;
   }
-  if (follower.protocol != UNPIN_PROTOCOL_H2) return Refusal::kUndecided;
   if (s2c.splice.state >= UNPIN_SPLICE_COMMITTED) return Refusal::kAlreadyMoved;
   if (follower.flags & UNPIN_FOLLOWER_GOAWAY_SEEN) return Refusal::kServerGoaway;
   if (follower.flags & UNPIN_FOLLOWER_LOST) return Refusal::kLost;
   if (follower.epoch != 0) return Refusal::kBehind;
   if (follower.streams_ended == 0) return Refusal::kNoResponse;
-  if (now - TimePointOf(s2c.created_ns) < min_age) return Refusal::kTooYoung;
-  return Refusal::kNone;
+  return now - TimePointOf(s2c.created_ns) < min_age ? Refusal::kTooYoung : Refusal::kNone;
 }
 
 Connection ConnectionOf(const FlowPair& pair, TimePoint now, Duration min_age) {

@@ -1,33 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "userspace/datapath/flows.h"
 
-#include <cstring>
-#include <optional>
-#include <string_view>
 #include <utility>
 
 #include "userspace/datapath/abi_convert.h"
+#include "userspace/datapath/expiry.h"
+#include "userspace/datapath/flow_key.h"
 #include "userspace/datapath/verdict_names.h"
 
 namespace unpin {
 namespace {
 
-struct KeyHash {
-  size_t operator()(const unpin_flow_key& key) const {
-    return std::hash<std::string_view>()({reinterpret_cast<const char*>(&key), sizeof(key)});
-  }
-};
-struct KeyEqual {
-  bool operator()(const unpin_flow_key& a, const unpin_flow_key& b) const {
-    return std::memcmp(&a, &b, sizeof(a)) == 0;
-  }
-};
-using FlowIndex = absl::flat_hash_map<unpin_flow_key, unpin_flow, KeyHash, KeyEqual>;
+using FlowIndex = absl::flat_hash_map<unpin_flow_key, unpin_flow, FlowKeyHash, FlowKeyEqual>;
 
 absl::StatusOr<FlowIndex> ReadAll(const FlowMap& flows) {
   FlowIndex index;
-  const absl::Status status = flows.ForEach(
-      [&](const unpin_flow_key& key, const unpin_flow& flow) { index.insert_or_assign(key, flow); });
+  const absl::Status status = flows.ForEach([&](const unpin_flow_key& key, const unpin_flow& flow) {
+    index.insert_or_assign(key, flow);
+  });
   if (!status.ok()) return status;
   return index;
 }
@@ -36,22 +26,30 @@ absl::StatusOr<FlowIndex> ReadAll(const FlowMap& flows) {
 const unpin_flow* ReverseOf(const FlowIndex& index, const unpin_flow_key& key,
                             const unpin_flow& flow) {
   const auto found = index.find(flow.reverse);
-  if (found == index.end() || !KeyEqual()(found->second.reverse, key)) return nullptr;
+  if (found == index.end() || !FlowKeyEqual()(found->second.reverse, key)) return nullptr;
   return &found->second;
 }
 
-// How long a flow may be quiet. A direction whose other one is gone counts as closed.
-Duration AllowedQuiet(const unpin_flow& flow, const unpin_flow* reverse,
-                      const ExpirySettings& settings) {
-  if (reverse == nullptr || flow.flags & UNPIN_FLOW_ORPHAN) return settings.closed;
-  const int either = flow.flags | reverse->flags, both = flow.flags & reverse->flags;
-  if (either & UNPIN_FLOW_RST || both & UNPIN_FLOW_FIN) return settings.closed;
-  return either & UNPIN_FLOW_FIN ? settings.closing : settings.established;
+// A packet may have come, or a new connection taken the key, since the walk passed by.
+absl::StatusOr<bool> IsUnchanged(const FlowMap& flows, const FlowMark& mark) {
+  const absl::StatusOr<unpin_flow> flow = flows.Get(mark.key);
+  if (absl::IsNotFound(flow.status())) return false;
+  if (!flow.ok()) return flow.status();
+  return flow->created_ns == mark.created_ns && flow->last_seen_ns == mark.last_seen_ns;
 }
 
-TimePoint LastSeen(const unpin_flow& flow, const unpin_flow* reverse) {
-  return TimePointOf(reverse == nullptr ? flow.last_seen_ns
-                                        : std::max(flow.last_seen_ns, reverse->last_seen_ns));
+// How many flows were deleted: all, or none if one of them lives.
+absl::StatusOr<uint64_t> Delete(const FlowMap& flows, const ExpiredFlows& expired) {
+  for (const FlowMark& mark : expired) {
+    const absl::StatusOr<bool> unchanged = IsUnchanged(flows, mark);
+    if (!unchanged.ok()) return unchanged.status();
+    if (!*unchanged) return 0;
+  }
+  for (const FlowMark& mark : expired) {
+    absl::Status status = flows.Erase(mark.key);
+    if (!status.ok()) return status;
+  }
+  return expired.size();
 }
 
 }  // namespace
@@ -99,17 +97,17 @@ absl::StatusOr<Connection> KernelFlows::Find(const ConnectionKey& key, TimePoint
 
 absl::StatusOr<Flows::Occupancy> KernelFlows::Expire(TimePoint now,
                                                      const ExpirySettings& settings) {
-  absl::StatusOr<FlowIndex> index = ReadAll(flows_);
-  if (!index.ok()) return index.status();
-  Occupancy occupancy = {.flows = index->size(), .capacity = flows_.max_entries(), .expired = 0};
-  for (const auto& [key, flow] : *index) {
-    const unpin_flow* reverse = ReverseOf(*index, key, flow);
-    if (now - LastSeen(flow, reverse) < AllowedQuiet(flow, reverse, settings)) continue;
-    const absl::StatusOr<unpin_flow> again = flows_.Get(key);  // a packet may have come since the walk
-    if (!again.ok() || again->last_seen_ns != flow.last_seen_ns) continue;
-    absl::Status status = flows_.Erase(key);
-    if (!status.ok()) return status;
-    ++occupancy.expired;
+  std::vector<FlowMark> marks;
+  const absl::Status status =
+      flows_.ForEach([&](const unpin_flow_key& key, const unpin_flow& flow) {
+        marks.push_back(MarkOf(key, flow));
+      });
+  if (!status.ok()) return status;
+  Occupancy occupancy = {.flows = marks.size(), .capacity = flows_.max_entries(), .expired = 0};
+  for (const ExpiredFlows& expired : FindExpired(marks, now, settings)) {
+    const absl::StatusOr<uint64_t> deleted = Delete(flows_, expired);
+    if (!deleted.ok()) return deleted.status();
+    occupancy.expired += *deleted;
   }
   occupancy.flows -= occupancy.expired;
   return occupancy;

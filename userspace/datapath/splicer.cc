@@ -22,8 +22,15 @@ unpin_pin_key PinKeyOf(ServiceId service, IpAddress client) {
   return {.service = service, .client = htonl(client.bits)};
 }
 
-// enum unpin_refusal and Refusal have the same values: model/connection.h says so, flow_view_test proves it.
-Refusal ToRefusal(__u32 refusal) { return static_cast<Refusal>(refusal); }
+Refusal ToRefusal(__u32 refusal) {
+  static_assert(static_cast<int>(Refusal::kNotFound) == UNPIN_REFUSAL_NOT_FOUND);
+  static_assert(static_cast<int>(Refusal::kUndecided) == UNPIN_REFUSAL_UNDECIDED);
+  static_assert(static_cast<int>(Refusal::kNoResponse) == UNPIN_REFUSAL_NO_RESPONSE);
+  static_assert(static_cast<int>(Refusal::kAlreadyMoved) == UNPIN_REFUSAL_ALREADY_MOVED);
+  static_assert(static_cast<int>(Refusal::kLost) == UNPIN_REFUSAL_LOST);
+  static_assert(UNPIN_REFUSAL_COUNT == UNPIN_REFUSAL_LOST + 1);
+  return static_cast<Refusal>(refusal);
+}
 
 }  // namespace
 
@@ -43,14 +50,15 @@ absl::Status KernelSplicer::AddPin(ServiceId service, IpAddress client, BackendI
                                    TimePoint expires) {
   unpin_add_pin_args args = {};
   args.key = PinKeyOf(service, client);
-  args.pin = {.expires_ns = NanosecondsOf(expires), .reserved_until_ns = 0, .backend = to, .move = move};
+  args.pin = {
+      .expires_ns = NanosecondsOf(expires), .reserved_until_ns = 0, .backend = to, .move = move};
   absl::Status status = RunAgentProgram(program_.goaway().progs.add_pin, args);
   if (!status.ok() || args.full == 0) return status;
   const std::string pin = absl::StrCat("pin client ", client.ToString(), " for move ", move, ": ");
   return absl::ResourceExhaustedError(
-      args.full == 1
-          ? absl::StrCat(pin, UNPIN_PINS_PER_CLIENT, " moves of this client to this service are under way")
-          : absl::StrCat(pin, "map pins is full (", UNPIN_MAX_PINNED_CLIENTS, ")"));
+      args.full == 1 ? absl::StrCat(pin, UNPIN_PINS_PER_CLIENT,
+                                    " moves of this client to this service are under way")
+                     : absl::StrCat(pin, "map pins is full (", UNPIN_MAX_PINNED_CLIENTS, ")"));
 }
 
 absl::Status KernelSplicer::RemovePin(ServiceId service, IpAddress client, MoveId move) {
@@ -71,54 +79,66 @@ absl::StatusOr<Splicer::Armed> KernelSplicer::Arm(const ConnectionKey& key, bool
   args.min_age_ns = static_cast<__u64>(min_age.count());
   absl::Status status = RunAgentProgram(program_.goaway().progs.arm_goaway, args);
   if (!status.ok()) return status;
-  return Armed{.refusal = ToRefusal(args.refusal),
-               .committed = args.refusal == UNPIN_REFUSAL_NONE && args.state == UNPIN_SPLICE_COMMITTED,
-               .boundary = args.boundary};
+  return Armed{
+      .refusal = ToRefusal(args.refusal),
+      .committed = args.refusal == UNPIN_REFUSAL_NONE && args.state == UNPIN_SPLICE_COMMITTED,
+      .boundary = args.boundary};
 }
 
 absl::Status KernelSplicer::Disarm(const ConnectionKey& key) {
   const absl::StatusOr<unpin_flow> c2s = flows_.Get(C2sKeyOf(key));
-  if (absl::IsNotFound(c2s.status())) return absl::OkStatus();  // nothing left to disarm
+  const std::string what = absl::StrCat("disarm ", ToString(key));
+  if (absl::IsNotFound(c2s.status())) return absl::NotFoundError(what + ": it is gone");
   if (!c2s.ok()) return c2s.status();
   unpin_arm_args args = {};
   args.s2c = c2s->reverse;
   absl::Status status = RunAgentProgram(program_.goaway().progs.disarm_goaway, args);
-  if (!status.ok() || args.refusal != UNPIN_REFUSAL_NONE) return status;
+  if (!status.ok()) return status;
+  if (args.refusal != UNPIN_REFUSAL_NONE) return absl::NotFoundError(what + ": it is gone");
   if (args.state < UNPIN_SPLICE_COMMITTED) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat("disarm ", ToString(key), ": its GOAWAY has been committed meanwhile"));
+  return absl::FailedPreconditionError(what + ": its GOAWAY has been committed meanwhile");
 }
 
 absl::Status KernelSplicer::EmitGoaway(const ConnectionKey& key) {
   const std::string what = absl::StrCat("send the GOAWAY of ", ToString(key));
   const absl::StatusOr<FlowPair> pair = ReadFlowPair(flows_, C2sKeyOf(key));
-  if (absl::IsNotFound(pair.status())) return absl::NotFoundError(what + ": the connection is gone");
+  if (absl::IsNotFound(pair.status()))
+    return absl::NotFoundError(what + ": the connection is gone");
   if (!pair.ok()) return pair.status();
-  if (pair->s2c.splice.state != UNPIN_SPLICE_COMMITTED) {
-    return absl::FailedPreconditionError(
-        what + (pair->s2c.splice.state > UNPIN_SPLICE_COMMITTED ? ": the client already has it"
-                                                                : ": it has not been committed"));
+  if ((pair->c2s.flags | pair->s2c.flags) & UNPIN_FLOW_RST) {
+    return absl::NotFoundError(what + ": the connection was reset");
   }
-  const std::vector<uint8_t> frame = BuildGoawayFrame(pair->s2c);
+  if (pair->s2c.splice.state != UNPIN_SPLICE_COMMITTED) {
+    return absl::FailedPreconditionError(what + (pair->s2c.splice.state > UNPIN_SPLICE_COMMITTED
+                                                     ? ": the client already has it"
+                                                     : ": it has not been committed"));
+  }
+  return Annotate(Send(pair->s2c), what);
+}
+
+absl::Status KernelSplicer::Send(const unpin_flow& s2c) const {
+  const std::vector<uint8_t> frame = BuildGoawayFrame(s2c);
   sockaddr_ll to = {};
   to.sll_family = AF_PACKET;
   to.sll_protocol = htons(ETH_P_IP);
-  to.sll_ifindex = static_cast<int>(pair->s2c.rewrite.egress_ifindex);
-  to.sll_halen = sizeof(pair->s2c.rewrite.destination_mac);
-  std::copy_n(pair->s2c.rewrite.destination_mac, to.sll_halen, to.sll_addr);
+  to.sll_ifindex = static_cast<int>(s2c.rewrite.egress_ifindex);
+  to.sll_halen = sizeof(s2c.rewrite.destination_mac);
+  std::copy_n(s2c.rewrite.destination_mac, to.sll_halen, to.sll_addr);
   const ssize_t sent = ::sendto(socket_.get(), frame.data(), frame.size(), 0,
                                 reinterpret_cast<const sockaddr*>(&to), sizeof(to));
   if (sent == static_cast<ssize_t>(frame.size())) return absl::OkStatus();
-  return ErrnoStatus(errno, absl::StrCat(what, " on interface index ", to.sll_ifindex));
+  const absl::Status status =
+      ErrnoStatus(errno, absl::StrCat("on interface index ", to.sll_ifindex));
+  // Never the code of an absent device (NotFound): the connection is there and cannot go on without its GOAWAY.
+  return absl::UnavailableError(status.message());
 }
 
 absl::StatusOr<std::vector<ConnectionKey>> KernelSplicer::Unacknowledged() {
   std::vector<ConnectionKey> keys;
   const absl::Status status =
       flows_.ForEach([&](const unpin_flow_key& key, const unpin_flow& flow) {
-        if (flow.direction == UNPIN_C2S && flow.splice.state == UNPIN_SPLICE_COMMITTED) {
-          keys.push_back(ConnectionKeyOf(key));
-        }
+        if (flow.direction != UNPIN_C2S || flow.flags & UNPIN_FLOW_RST) return;
+        if (flow.splice.state == UNPIN_SPLICE_COMMITTED) keys.push_back(ConnectionKeyOf(key));
       });
   if (!status.ok()) return status;
   return keys;

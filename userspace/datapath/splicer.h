@@ -31,6 +31,8 @@ class KernelSplicer final : public Splicer {
   KernelSplicer(const Program& program, FlowMap flows, UniqueFd socket)
       : program_(program), flows_(std::move(flows)), socket_(std::move(socket)) {}
 
+  absl::Status Send(const unpin_flow& s2c) const;
+
   const Program& program_;
   FlowMap flows_;
   UniqueFd socket_;

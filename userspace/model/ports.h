@@ -78,7 +78,7 @@ class Splicer {
   virtual absl::Status RemovePin(ServiceId service, IpAddress client, MoveId move) = 0;
   // An error is the system's; a connection that cannot be moved is Armed::refusal (kNotFound: it is gone).
   virtual absl::StatusOr<Armed> Arm(const ConnectionKey& key, bool allow_trim, Duration min_age) = 0;
-  // FailedPrecondition if it has committed meanwhile.
+  // FailedPrecondition if it has committed meanwhile, NotFound if it is gone.
   virtual absl::Status Disarm(const ConnectionKey& key) = 0;
   // Sends the GOAWAY of a committed connection once, with its latest acknowledgement, window and timestamps.
   // NotFound if the connection is gone, FailedPrecondition if the client already has it, or it never committed.
