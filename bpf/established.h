@@ -53,6 +53,7 @@ static __noinline enum unpin_verdict forward_established(struct xdp_md *ctx, str
   __u64 added = 0;
 
   if (!room) return UNPIN_DROP_INTERNAL;
+  if (pkt->is_first_fragment) return UNPIN_DROP_FRAGMENT; /* the others cannot follow it: they name no ports */
   if (flow->flags & UNPIN_FLOW_ORPHAN) return UNPIN_DROP_UNKNOWN;
   refresh_next_hop(ctx, flow);
   touch_flow(flow, pkt);

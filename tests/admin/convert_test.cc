@@ -34,19 +34,22 @@ TEST(ConvertIn, BadServiceNamesTheField) {
     const char* error;
   } cases[] = {
       {"", "service: must be set"},
-      {R"(service { address: "10.9.0.1" port: 1 })", "service.name: \"\" is not 1 to 63 of a-z, 0-9 and -"},
+      {R"(service { address: "10.9.0.1" port: 1 })",
+       "service.name: \"\" is not 1 to 63 of a-z, 0-9 and -"},
       {R"(service { name: "Greeter" address: "10.9.0.1" port: 1 })",
        "service.name: \"Greeter\" is not 1 to 63 of a-z, 0-9 and -"},
       {R"(service { name: "a" address: "10.9.0" port: 1 })",
        "service.address: \"10.9.0\" is not an IPv4 address (a.b.c.d)"},
       {R"(service { name: "a" address: "10.9.0.1" })", "service.port: 0 is not in 1..65535"},
-      {R"(service { name: "a" address: "10.9.0.1" port: 65536 })", "service.port: 65536 is not in 1..65535"},
+      {R"(service { name: "a" address: "10.9.0.1" port: 65536 })",
+       "service.port: 65536 is not in 1..65535"},
   };
   for (const auto& c : cases) {
     const absl::Status status = ServiceFrom(Parse<v1::AddServiceRequest>(c.request)).status();
     EXPECT_EQ(status, absl::InvalidArgumentError(c.error)) << c.request;
   }
-  v1::AddServiceRequest long_name = Parse<v1::AddServiceRequest>(R"(service { address: "10.9.0.1" port: 1 })");
+  v1::AddServiceRequest long_name =
+      Parse<v1::AddServiceRequest>(R"(service { address: "10.9.0.1" port: 1 })");
   long_name.mutable_service()->set_name(std::string(63, 'a'));
   EXPECT_TRUE(ServiceFrom(long_name).ok());
   long_name.mutable_service()->set_name(std::string(64, 'a'));
@@ -62,10 +65,12 @@ TEST(ConvertIn, BackendNeedsServiceAddressAndPort) {
 
   EXPECT_EQ(BackendFrom(Parse<v1::RemoveBackendRequest>(R"(address: "10.1.1.2" port: 1)")).status(),
             absl::InvalidArgumentError("service: must name a service"));
-  EXPECT_EQ(BackendFrom(Parse<v1::DrainBackendRequest>(R"(service: "g" address: "x" port: 1)")).status(),
-            absl::InvalidArgumentError("address: \"x\" is not an IPv4 address (a.b.c.d)"));
-  EXPECT_EQ(BackendFrom(Parse<v1::UndrainBackendRequest>(R"(service: "g" address: "10.1.1.2")")).status(),
-            absl::InvalidArgumentError("port: 0 is not in 1..65535"));
+  EXPECT_EQ(
+      BackendFrom(Parse<v1::DrainBackendRequest>(R"(service: "g" address: "x" port: 1)")).status(),
+      absl::InvalidArgumentError("address: \"x\" is not an IPv4 address (a.b.c.d)"));
+  EXPECT_EQ(
+      BackendFrom(Parse<v1::UndrainBackendRequest>(R"(service: "g" address: "10.1.1.2")")).status(),
+      absl::InvalidArgumentError("port: 0 is not in 1..65535"));
 }
 
 TEST(ConvertIn, WeightIsAHundredUnlessSetAndFitsSixteenBits) {
@@ -80,12 +85,15 @@ TEST(ConvertIn, WeightIsAHundredUnlessSetAndFitsSixteenBits) {
 
 TEST(ConvertIn, DurationsHaveDefaultsAndBounds) {
   EXPECT_EQ(WindowFrom(v1::DrainBackendRequest()).value(), seconds(1));
-  EXPECT_EQ(WindowFrom(Parse<v1::DrainBackendRequest>("window { nanos: 500000000 }")).value(), milliseconds(500));
+  EXPECT_EQ(WindowFrom(Parse<v1::DrainBackendRequest>("window { nanos: 500000000 }")).value(),
+            milliseconds(500));
   EXPECT_EQ(WindowFrom(Parse<v1::DrainBackendRequest>("window {}")).value(), seconds(0));
   EXPECT_EQ(WaitFrom(v1::MoveConnectionRequest()).value(), seconds(0));
-  EXPECT_EQ(WaitFrom(Parse<v1::MoveConnectionRequest>("wait { seconds: 60 }")).value(), seconds(60));
-  for (const char* bad : {"wait { seconds: 60 nanos: 1 }", "wait { seconds: -1 }", "wait { nanos: -1 }",
-                          "wait { seconds: 9223372036854775807 }", "wait { nanos: 1000000000 }"}) {
+  EXPECT_EQ(WaitFrom(Parse<v1::MoveConnectionRequest>("wait { seconds: 60 }")).value(),
+            seconds(60));
+  for (const char* bad :
+       {"wait { seconds: 60 nanos: 1 }", "wait { seconds: -1 }", "wait { nanos: -1 }",
+        "wait { seconds: 9223372036854775807 }", "wait { nanos: 1000000000 }"}) {
     const absl::Status status = WaitFrom(Parse<v1::MoveConnectionRequest>(bad)).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << bad;
     EXPECT_THAT(std::string(status.message()), testing::StartsWith("wait: ")) << bad;
@@ -114,8 +122,11 @@ TEST(ConvertIn, FilterSetsWhatTheRequestSets) {
 }
 
 TEST(ConvertIn, BadFilterNamesTheField) {
-  for (const auto& [field, value] : std::map<std::string, std::string>{
-           {"client", "10.0.0.300"}, {"client", "10.0.0.7:0"}, {"backend", "10.1.1.2"}, {"protocol", "grpc"}}) {
+  for (const auto& [field, value] :
+       std::vector<std::pair<std::string, std::string>>{{"client", "10.0.0.300"},
+                                                        {"client", "10.0.0.7:0"},
+                                                        {"backend", "10.1.1.2"},
+                                                        {"protocol", "grpc"}}) {
     const auto request = Parse<v1::ListConnectionsRequest>(field + ": \"" + value + "\"");
     const absl::Status status = FilterFrom(request).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << value;
@@ -137,7 +148,9 @@ TEST(ConvertIn, MoveNeedsAClientOnly) {
   EXPECT_THAT(std::string(MoveOrderFrom(v1::MoveConnectionRequest()).status().message()),
               testing::StartsWith("client: "));
   EXPECT_THAT(std::string(MoveOrderFrom(Parse<v1::MoveConnectionRequest>(
-                              R"(client: "10.0.0.7:1" target: "10.1.1.2:x")")).status().message()),
+                                            R"(client: "10.0.0.7:1" target: "10.1.1.2:x")"))
+                              .status()
+                              .message()),
               testing::StartsWith("target: "));
 }
 
@@ -151,15 +164,15 @@ void ExpectProto(const Message& message, const std::string& expected) {
 
 TEST(ConvertOut, ConnectionTellsAgesAndWhyNot) {
   ConnectionView view;
-  view.connection = {.key = {kClient, {IpAddress{0x0a090001}, 50051}},
-                     .protocol = Protocol::kTls,
-                     .refusal = Refusal::kTls,
-                     .created = TimePoint(milliseconds(996800)),
-                     .last_seen = TimePoint(seconds(1001)),  // after `now` was read
-                     .streams_begun = 7,
-                     .streams_ended = 5,
-                     .bytes_to_server = 11,
-                     .bytes_to_client = 12};
+  view.connection.key = {kClient, {IpAddress{0x0a090001}, 50051}};
+  view.connection.protocol = Protocol::kTls;
+  view.connection.refusal = Refusal::kTls;
+  view.connection.created = TimePoint(milliseconds(996800));
+  view.connection.last_seen = TimePoint(seconds(1001));  // after `now` was read
+  view.connection.streams_begun = 7;
+  view.connection.streams_ended = 5;
+  view.connection.bytes_to_server = 11;
+  view.connection.bytes_to_client = 12;
   view.service = "greeter";
   view.backend = kBackend;
   view.requests_per_second = 2.5;
@@ -174,7 +187,10 @@ TEST(ConvertOut, ConnectionTellsAgesAndWhyNot) {
 
 TEST(ConvertOut, MoveTimesAreWallTimesAndUnsetUntilTheyCome) {
   MoveView view;
-  view.move = {.id = 4, .connection = {kClient, {}}, .reason = MoveReason::kDrain, .planned = TimePoint(seconds(990))};
+  view.move.id = 4;
+  view.move.connection.client = kClient;
+  view.move.reason = MoveReason::kDrain;
+  view.move.planned = TimePoint(seconds(990));
   view.service = "greeter";
   view.from = kBackend;
   view.to = {IpAddress{0x0a010202}, 50051};
@@ -201,15 +217,16 @@ TEST(ConvertOut, MoveTimesAreWallTimesAndUnsetUntilTheyCome) {
 }
 
 TEST(ConvertOut, TheRest) {
-  ExpectProto(ToProto(StatusView{.version = "0.1.0",
-                                 .layout = "abc",
-                                 .started = TimePoint(seconds(999)),
-                                 .adopted = true,
-                                 .connections = 3,
-                                 .connection_capacity = 9,
-                                 .interfaces = {{"gw-c", "native", true}}},
-                      kNow),
-              R"(version: "0.1.0" layout: "abc" started { seconds: 1699999999 } adopted: true connections: 3
+  ExpectProto(
+      ToProto(StatusView{.version = "0.1.0",
+                         .layout = "abc",
+                         .started = TimePoint(seconds(999)),
+                         .adopted = true,
+                         .connections = 3,
+                         .connection_capacity = 9,
+                         .interfaces = {{"gw-c", "native", true}}},
+              kNow),
+      R"(version: "0.1.0" layout: "abc" started { seconds: 1699999999 } adopted: true connections: 3
                  connection_capacity: 9 interfaces { name: "gw-c" mode: "native" dispatcher: true })");
   ExpectProto(ToProto(ServiceView{{"greeter", {IpAddress{0x0a090001}, 50051}, false}, 2, 5}),
               R"(name: "greeter" address: "10.9.0.1" port: 50051 backends: 2 connections: 5)");
@@ -226,10 +243,12 @@ TEST(ConvertOut, TheRest) {
               R"(service: "greeter" address: "10.1.1.2" port: 50051 weight: 40 state: DRAINING
                  draining_since { seconds: 1699999998 } connections: 1 open_streams: 2 requests_per_second: 3.5
                  bytes_per_second: 4.5)");
-  ExpectProto(ToProto(CountersView{{{"forward_c2s", 7}}, {{"goaways_sent", 2}}}),
-              R"(verdicts { name: "forward_c2s" value: 7 } agent { name: "goaways_sent" value: 2 })");
-  ExpectProto(ToProto(Event{TimePoint(seconds(1000)), "backend-added", "greeter", "by the API", {}}, kNow),
-              R"(time { seconds: 1700000000 } type: "backend-added" service: "greeter" message: "by the API")");
+  ExpectProto(
+      ToProto(CountersView{{{"forward_c2s", 7}}, {{"goaways_sent", 2}}}),
+      R"(verdicts { name: "forward_c2s" value: 7 } agent { name: "goaways_sent" value: 2 })");
+  ExpectProto(
+      ToProto(Event{TimePoint(seconds(1000)), "backend-added", "greeter", "by the API", {}}, kNow),
+      R"(time { seconds: 1700000000 } type: "backend-added" service: "greeter" message: "by the API")");
 }
 
 }  // namespace

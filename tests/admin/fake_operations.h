@@ -122,12 +122,6 @@ class FakeOperations : public Operations {
                   .message = "",
                   .move = view});
   }
-  // Returns once `count` readers are there (and none more has gone): nobody needs to sleep.
-  void AwaitWatchers(size_t count) {
-    absl::MutexLock lock(&mutex_);
-    const auto enough = [&] { return LiveWatchers() >= count; };
-    mutex_.Await(absl::Condition(&enough));
-  }
   void AwaitCall(const std::string& call) {
     absl::MutexLock lock(&mutex_);
     const auto called = [&] {
@@ -150,8 +144,11 @@ class FakeOperations : public Operations {
   }
   absl::StatusOr<BackendView> AnswerBackend(const std::string& call, const std::string& service,
                                             Endpoint backend, uint32_t weight) {
-    return Answer(absl::StrCat(call, " ", service, " ", backend.ToString()),
-                  BackendView{.service = service, .endpoint = backend, .weight = weight});
+    BackendView view;
+    view.service = service;
+    view.endpoint = backend;
+    view.weight = weight;
+    return Answer(absl::StrCat(call, " ", service, " ", backend.ToString()), view);
   }
   size_t LiveWatchers() const {
     return std::count_if(watchers_.begin(), watchers_.end(),

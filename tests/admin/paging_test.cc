@@ -19,7 +19,8 @@ ConnectionView FromClient(uint32_t address, uint16_t port, const std::string& se
 
 std::vector<uint16_t> Ports(const Page& page) {
   std::vector<uint16_t> ports;
-  for (const ConnectionView& view : page.connections) ports.push_back(view.connection.key.client.port);
+  for (const ConnectionView& view : page.connections)
+    ports.push_back(view.connection.key.client.port);
   return ports;
 }
 
@@ -33,8 +34,8 @@ PageRequest After(const std::string& token, uint32_t size) {
 }
 
 TEST(Paging, OrdersByClientAsANumberThenByService) {
-  const Page page = TakePage({FromClient(0x0a000010, 1), FromClient(0x0a000009, 2), FromClient(0x0a000009, 1, "z"),
-                              FromClient(0x0a000009, 1, "a")},
+  const Page page = TakePage({FromClient(0x0a000010, 1), FromClient(0x0a000009, 2),
+                              FromClient(0x0a000009, 1, "z"), FromClient(0x0a000009, 1, "a")},
                              PageRequest());
   ASSERT_EQ(page.connections.size(), 4u);
   EXPECT_EQ(page.connections[0].service, "a");
@@ -46,15 +47,19 @@ TEST(Paging, OrdersByClientAsANumberThenByService) {
 
 TEST(Paging, AnExactlyFullPageIsTheLast) {
   EXPECT_EQ(TakePage({FromClient(1, 1), FromClient(1, 2)}, After("", 2)).next_token, "");
-  EXPECT_NE(TakePage({FromClient(1, 1), FromClient(1, 2), FromClient(1, 3)}, After("", 2)).next_token, "");
+  EXPECT_NE(
+      TakePage({FromClient(1, 1), FromClient(1, 2), FromClient(1, 3)}, After("", 2)).next_token,
+      "");
 }
 
 TEST(Paging, ResumesAfterAKeyThatIsGone) {
-  const Page first = TakePage({FromClient(1, 10), FromClient(1, 20), FromClient(1, 30)}, After("", 2));
+  const Page first =
+      TakePage({FromClient(1, 10), FromClient(1, 20), FromClient(1, 30)}, After("", 2));
   EXPECT_THAT(Ports(first), testing::ElementsAre(10, 20));
   // 20, the last one shown, has closed; 15 and 25 are new.
-  const Page second = TakePage({FromClient(1, 10), FromClient(1, 15), FromClient(1, 25), FromClient(1, 30)},
-                               After(first.next_token, 2));
+  const Page second =
+      TakePage({FromClient(1, 10), FromClient(1, 15), FromClient(1, 25), FromClient(1, 30)},
+               After(first.next_token, 2));
   EXPECT_THAT(Ports(second), testing::ElementsAre(25, 30));
   EXPECT_EQ(second.next_token, "");
 }
@@ -89,7 +94,8 @@ TEST(Paging, RefusesWhatItDidNotGiveOut) {
   request.set_page_size(10000);
   EXPECT_TRUE(PageRequestFrom(request).ok());
   request.set_page_size(10001);
-  EXPECT_EQ(PageRequestFrom(request).status(), absl::InvalidArgumentError("page_size: 10001 is more than 10000"));
+  EXPECT_EQ(PageRequestFrom(request).status(),
+            absl::InvalidArgumentError("page_size: 10001 is more than 10000"));
   request.set_page_size(1);
   for (const char* token : {"2", "!", "MTAuMC4wLjE", "Ly8"}) {
     request.set_page_token(token);

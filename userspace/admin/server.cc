@@ -27,7 +27,10 @@ class Server final : public AdminServer {
     builder.AddListeningPort(absl::StrCat("unix:", path), grpc::InsecureServerCredentials());
     builder.RegisterService(&service_);
     server_ = builder.BuildAndStart();
-    return server_ != nullptr;
+    if (server_ == nullptr) return false;
+    // "" is the server as a whole and SERVING by default; a service is unknown until it is named.
+    server_->GetHealthCheckService()->SetServingStatus(v1::Admin::service_full_name(), true);
+    return true;
   }
 
   void Stop(Duration grace) override {
