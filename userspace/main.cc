@@ -135,7 +135,7 @@ absl::Status Serve(const Options& options, const UniqueFd& signals, EventLoop& l
                    Controller& controller, Attachments& attachments) {
   absl::StatusOr<std::unique_ptr<EventRing>> events =
       OpenEvents(*kernel.program, [&](const FlowEvent& event) {
-        if (event.type == FlowEvent::Type::kNoNeighbor) Complain(kernel.neighbors->Probe());
+        if (event.type == FlowEvent::Type::kNoNeighbor) Complain(kernel.neighbors->OnMissing(Now()));
         controller.OnEvent(event, Now());
       });
   if (!events.ok()) return events.status();

@@ -6,16 +6,19 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "userspace/base/clock.h"
 #include "userspace/base/ip_address.h"
 #include "userspace/base/unique_fd.h"
 #include "userspace/datapath/controls.h"
 
+struct nl_msg;
 struct nlmsghdr;
 
 namespace unpin {
@@ -29,9 +32,12 @@ class Neighbors {
   // Whom to keep resolved from now on; asks for them at once.
   absl::Status SetBackends(const std::vector<IpAddress>& backends);
 
-  // Asks the kernel to resolve or confirm every next hop. Call it every few seconds, and when the data plane reports
-  // that it met a backend without one.
+  // Asks the kernel to resolve or confirm every next hop. Call it every few seconds. Does all it can; returns the first
+  // error.
   absl::Status Probe();
+
+  // The data plane met a backend without a next hop. It says so with every such packet: probes are kept apart.
+  absl::Status OnMissing(TimePoint now);
 
   // Readable when the kernel announces changes.
   int fd() const { return monitor_.get(); }
@@ -45,6 +51,9 @@ class Neighbors {
 
   absl::StatusOr<NeighborKey> NextHopOf(IpAddress destination);
   absl::Status Resolve(const NeighborKey& hop);
+  // Sends the request; returns the kernel's answer to it, in `buffer`.
+  absl::StatusOr<const nlmsghdr*> Ask(nl_msg* request, std::span<char> buffer,
+                                      const std::string& what);
   // True if the message tells of a change that matters to a next hop.
   bool IsChange(const nlmsghdr* message);
   bool IsNeighborChange(const nlmsghdr* message);
@@ -52,8 +61,11 @@ class Neighbors {
   Controls& controls_;
   UniqueFd monitor_;
   UniqueFd requests_;
+  uint32_t sequence_ = 0;
+  TimePoint next_probe_;  // not before, for OnMissing()
   std::vector<IpAddress> backends_;
-  std::map<NeighborKey, std::string> addresses_;  // link-layer address by neighbour, as last announced
+  std::map<NeighborKey, std::string>
+      addresses_;  // link-layer address by neighbour, as last announced
 };
 
 }  // namespace unpin
