@@ -159,7 +159,7 @@ TEST_F(AttachTest, AnMtuBeyondOnePageIsRefused) {
 
 TEST_F(AttachTest, TheLargestAllowedMtuIsTakenNatively) {
   unpin::Run("ip link set ldb mtu " + std::to_string(kMaxMtu) + " && ip link set ldbp mtu " +
-      std::to_string(kMaxMtu));
+             std::to_string(kMaxMtu));
   const auto program = Load();
   ASSERT_TRUE(program.ok()) << program.status();
   const auto attachments = Attachments::Attach(*program, {"ldb"});
@@ -168,7 +168,8 @@ TEST_F(AttachTest, TheLargestAllowedMtuIsTakenNatively) {
 }
 
 TEST_F(AttachTest, FallsBackToGenericModeAndSaysWhyInTheDriversWords) {
-  unpin::Run("ip link set ldbp mtu 9000");  // a veth refuses XDP if its peer may send more than a page
+  unpin::Run(
+      "ip link set ldbp mtu 9000");  // a veth refuses XDP if its peer may send more than a page
   const auto program = Load();
   ASSERT_TRUE(program.ok()) << program.status();
   const auto attachments = Attachments::Attach(*program, {"ldb"});
@@ -231,7 +232,9 @@ TEST_F(AttachTest, DetachEverythingLeavesARunningAgentAlone) {
 }
 
 TEST_F(AttachTest, AnInterfaceNameMayHoldADot) {
-  unpin::Run("ip link add lda.100 type veth peer name lda-peer && ip link set lda.100 up && ip link set lda-peer up");
+  unpin::Run(
+      "ip link add lda.100 type veth peer name lda-peer && ip link set lda.100 up && ip link set "
+      "lda-peer up");
   unpin::Run("sysctl -qw net/ipv4/conf/lda.100/forwarding=1");
   const auto program = Load();
   ASSERT_TRUE(program.ok()) << program.status();
@@ -246,7 +249,8 @@ TEST_F(AttachTest, AnInterfaceNameMayHoldADot) {
 TEST_F(AttachTest, LivesBesideAnotherProgramThroughTheDispatcher) {
   if (!KernelTakesDispatchers()) GTEST_SKIP() << "this kernel refuses BPF_PROG_TYPE_EXT";
   unpin::Run("mkdir -p /sys/fs/bpf; mountpoint -q /sys/fs/bpf || mount -t bpf bpf /sys/fs/bpf");
-  unpin::Run("xdp-loader load -m native ldb /usr/lib/x86_64-linux-gnu/bpf/xdpfilt_alw_all.o -p "
+  unpin::Run(
+      "xdp-loader load -m native ldb /usr/lib/x86_64-linux-gnu/bpf/xdpfilt_alw_all.o -p "
       "/sys/fs/bpf");
   const auto interface = FindInterface("ldb");
   ASSERT_TRUE(interface.ok());

@@ -30,8 +30,9 @@ struct Frame {
 
 void Append(Bytes& out, const Frame& frame, std::mt19937& random) {
   const uint32_t length = frame.length, stream = frame.stream;
-  for (const uint32_t byte : {length >> 16, length >> 8, length, uint32_t{frame.type}, uint32_t{frame.flags},
-                              stream >> 24, stream >> 16, stream >> 8, stream}) {
+  for (const uint32_t byte :
+       {length >> 16, length >> 8, length, uint32_t{frame.type}, uint32_t{frame.flags},
+        stream >> 24, stream >> 16, stream >> 8, stream}) {
     out.push_back(static_cast<uint8_t>(byte));
   }
   for (uint32_t i = 0; i < length; ++i) out.push_back(static_cast<uint8_t>(random()));
@@ -53,8 +54,9 @@ struct Totals {
 };
 
 std::ostream& operator<<(std::ostream& out, const Totals& t) {
-  return out << "next " << t.next_header << " last stream " << t.last_stream << " ended " << t.streams_ended
-             << " block " << t.in_header_block << " goaway " << t.goaway << " partial " << t.partial.size();
+  return out << "next " << t.next_header << " last stream " << t.last_stream << " ended "
+             << t.streams_ended << " block " << t.in_header_block << " goaway " << t.goaway
+             << " partial " << t.partial.size();
 }
 
 // Reads whole frames from `offset` on, in order.
@@ -94,16 +96,31 @@ Bytes RandomStream(std::mt19937& random, bool client_side) {
     switch (random() % 8) {
       case 0:
         Append(out, {length(300), kHeaders, static_cast<uint8_t>(random() % 2), stream}, random);
-        for (uint32_t more = length(3); more > 0; --more) Append(out, {length(40), kContinuation, 0, stream}, random);
+        for (uint32_t more = length(3); more > 0; --more)
+          Append(out, {length(40), kContinuation, 0, stream}, random);
         Append(out, {length(40), kContinuation, 4, stream}, random);
         break;
-      case 1: Append(out, {length(200), kHeaders, static_cast<uint8_t>(4 | random() % 2), stream}, random); break;
-      case 2: Append(out, {4, kResetStream, 0, 1 + 2 * length(stream / 2)}, random); break;
-      case 3: Append(out, {4, kWindowUpdate, 0, length(1) * stream}, random); break;
-      case 4: Append(out, {8, kPing, 1, 0}, random); break;
-      case 5: Append(out, {length(20000), kData, static_cast<uint8_t>(random() % 2), stream}, random); break;
-      case 6: Append(out, {length(100), kData, static_cast<uint8_t>(random() % 2), stream}, random); break;
-      default: stream += 2;
+      case 1:
+        Append(out, {length(200), kHeaders, static_cast<uint8_t>(4 | random() % 2), stream},
+               random);
+        break;
+      case 2:
+        Append(out, {4, kResetStream, 0, 1 + 2 * length(stream / 2)}, random);
+        break;
+      case 3:
+        Append(out, {4, kWindowUpdate, 0, length(1) * stream}, random);
+        break;
+      case 4:
+        Append(out, {8, kPing, 1, 0}, random);
+        break;
+      case 5:
+        Append(out, {length(20000), kData, static_cast<uint8_t>(random() % 2), stream}, random);
+        break;
+      case 6:
+        Append(out, {length(100), kData, static_cast<uint8_t>(random() % 2), stream}, random);
+        break;
+      default:
+        stream += 2;
     }
   }
   if (random() % 4 == 0) Append(out, {8, kGoaway, 0, 0}, random);
@@ -151,13 +168,15 @@ Case RandomCase(uint32_t seed) {
   Case c;
   c.seed = seed;
   c.client_side = random() % 2;
-  c.first = random() % 2 ? static_cast<uint32_t>(0 - random() % 100000) : static_cast<uint32_t>(random());
+  c.first =
+      random() % 2 ? static_cast<uint32_t>(0 - random() % 100000) : static_cast<uint32_t>(random());
   c.stream = RandomStream(random, c.client_side);
   const size_t start = c.client_side ? 24 : 0;
   const size_t first_frame = start + 15;
   if (random() % 2) c.stream.resize(std::max(first_frame + 1, c.stream.size() - random() % 40));
   const size_t seen = first_frame + random() % (c.stream.size() - first_frame);
-  c.at_gap = ParseInOrder(Bytes(c.stream.begin(), c.stream.begin() + seen), start, c.client_side, {});
+  c.at_gap =
+      ParseInOrder(Bytes(c.stream.begin(), c.stream.begin() + seen), start, c.client_side, {});
   Totals from = c.at_gap;
   from.headers.clear();
   c.expected = ParseInOrder(c.stream, c.at_gap.next_header, c.client_side, from);
@@ -229,8 +248,10 @@ TEST(GapReassembler, DoesWithoutBytesInsideFrames) {
   size_t left_out = 0;
   ForEachCase([&](const Case& c, const std::vector<Segment>& segments, GapReassembler gap, auto&) {
     for (const Segment& segment : segments) {
-      if (HoldsHeaderBytes(c, segment)) Feed(gap, c, segment);
-      else ++left_out;
+      if (HoldsHeaderBytes(c, segment))
+        Feed(gap, c, segment);
+      else
+        ++left_out;
     }
     ASSERT_TRUE(gap.caught_up());
     ASSERT_EQ(TotalsOf(c, gap.follower()), c.expected);
@@ -240,19 +261,20 @@ TEST(GapReassembler, DoesWithoutBytesInsideFrames) {
 
 TEST(GapReassembler, IsNeverCaughtUpWithoutAHeaderByte) {
   size_t tried = 0;
-  ForEachCase([&](const Case& c, const std::vector<Segment>& segments, GapReassembler gap, auto& random) {
-    if (c.expected.headers.empty()) return;
-    const size_t header = c.expected.headers[random() % c.expected.headers.size()];
-    const size_t missing = header + random() % 9;
-    if (header == c.at_gap.next_header && missing - header < c.at_gap.partial.size()) return;
-    for (const Segment& segment : segments) {
-      if (!segment.Touches(missing, missing + 1)) Feed(gap, c, segment);
-    }
-    ++tried;
-    ASSERT_FALSE(gap.caught_up());
-    // A lost segment may have held earlier headers too: it waits for the first of them.
-    ASSERT_FALSE(seq_before(c.Sequence(header), gap.follower().next_header));
-  });
+  ForEachCase(
+      [&](const Case& c, const std::vector<Segment>& segments, GapReassembler gap, auto& random) {
+        if (c.expected.headers.empty()) return;
+        const size_t header = c.expected.headers[random() % c.expected.headers.size()];
+        const size_t missing = header + random() % 9;
+        if (header == c.at_gap.next_header && missing - header < c.at_gap.partial.size()) return;
+        for (const Segment& segment : segments) {
+          if (!segment.Touches(missing, missing + 1)) Feed(gap, c, segment);
+        }
+        ++tried;
+        ASSERT_FALSE(gap.caught_up());
+        // A lost segment may have held earlier headers too: it waits for the first of them.
+        ASSERT_FALSE(seq_before(c.Sequence(header), gap.follower().next_header));
+      });
   EXPECT_GT(tried, kCases / 2);
 }
 
