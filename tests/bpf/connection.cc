@@ -34,7 +34,7 @@ TcpFields Connection::Fields(const Segment& segment, uint32_t seq_base, uint32_t
 
 Bytes Connection::FromClient(const Segment& segment) const {
   return Eth(test_.network_.client.gateway, test_.network_.client.peer) /
-         Ipv4(ends_.client, kVip, {.ttl = segment.ttl}) /
+         Ipv4(ends_.client, ends_.vip, {.ttl = segment.ttl}) /
          Tcp(ends_.client_port, kVipPort, Fields(segment, client_first(), server_first())) /
          Payload(segment.payload);
 }
@@ -60,7 +60,7 @@ Bytes Connection::FromServer(const Segment& segment) const {
 
 Bytes Connection::ToClient(const Segment& segment) const {
   return Eth(test_.network_.client.peer, test_.network_.client.gateway) /
-         Ipv4(kVip, ends_.client, {.ttl = static_cast<uint8_t>(segment.ttl - 1)}) /
+         Ipv4(ends_.vip, ends_.client, {.ttl = static_cast<uint8_t>(segment.ttl - 1)}) /
          Tcp(kVipPort, ends_.client_port, Fields(segment, server_first(), client_first())) /
          Payload(segment.payload);
 }
@@ -148,7 +148,7 @@ void Connection::Splice(Where where) {
 }
 
 unpin_flow_key Connection::c2s() const {
-  return FlowKey(ends_.client, ends_.client_port, kVip, kVipPort);
+  return FlowKey(ends_.client, ends_.client_port, ends_.vip, kVipPort);
 }
 unpin_flow_key Connection::s2c() const {
   return FlowKey(kBackendAddress[ends_.backend], kBackendPort[ends_.backend], source(),

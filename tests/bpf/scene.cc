@@ -23,13 +23,24 @@ void DataPlaneTest::SetUpTestSuite() {
   network_ = *network;
 }
 
-void DataPlaneTest::SetUp() { Reload({}); }
+// Loading is most of a test's time: those of the usual sizes share one load.
+void DataPlaneTest::SetUp() {
+  static const absl::StatusOr<std::shared_ptr<DataPlane>> shared = DataPlane::Load({});
+  ASSERT_TRUE(shared.ok()) << shared.status();
+  plane_ = *shared;
+  const absl::Status cleared = plane_->Clear();
+  ASSERT_TRUE(cleared.ok()) << cleared;
+  SetScene();
+}
 
 void DataPlaneTest::Reload(const DataPlaneSizes& sizes) {
-  plane_.reset();
   absl::StatusOr<std::unique_ptr<DataPlane>> plane = DataPlane::Load(sizes);
   ASSERT_TRUE(plane.ok()) << plane.status();
   plane_ = *std::move(plane);
+  SetScene();
+}
+
+void DataPlaneTest::SetScene() {
   controls_ = {.route_generation = 1,
                .event_mask = ~0u,
                .unknown_tcp = UNPIN_UNKNOWN_RESET,
@@ -57,8 +68,8 @@ void DataPlaneTest::SetBackendState(int which, uint32_t state) {
   EXPECT_TRUE(plane_->PutBackend(kBackend[which], backend).ok());
 }
 
-void DataPlaneTest::SetServiceFlags(uint32_t flags) {
-  const unpin_service_key key = {htonl(Quad(kVip)), htons(kVipPort), IPPROTO_TCP, 0};
+void DataPlaneTest::SetServiceFlags(uint32_t flags, const std::string& vip) {
+  const unpin_service_key key = {htonl(Quad(vip)), htons(kVipPort), IPPROTO_TCP, 0};
   EXPECT_TRUE(plane_->PutService(key, {.id = kService, .flags = flags, .slots = 7, .pad = 0}).ok());
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The scene of every data-plane test: one service, two backends, fresh maps and programs, and connections whose
+// The scene of every data-plane test: one service, two backends, empty maps, the real programs, and connections whose
 // sequence numbers are written relative to the first payload byte of their direction.
 #pragma once
 
@@ -48,6 +48,7 @@ struct Segment {
 // Whose connection it is, and where each direction begins.
 struct Ends {
   std::string client = "10.0.0.2";
+  std::string vip = kVip;
   uint16_t client_port = 40000;
   uint32_t client_isn = 1000000;
   uint32_t server_isn = 3000000000;
@@ -65,9 +66,10 @@ class DataPlaneTest : public ::testing::Test {
 
   // Loads anew with other sizes; the scene is set again.
   void Reload(const DataPlaneSizes& sizes);
+  void SetScene();
   void UseBackend(int which);  // in every slot of the table
   void SetBackendState(int which, uint32_t state);
-  void SetServiceFlags(uint32_t flags);
+  void SetServiceFlags(uint32_t flags, const std::string& vip = kVip);
   void SetControls() { EXPECT_TRUE(plane_->PutControls(controls_).ok()); }
 
   Outcome Run(const Bytes& frame, uint32_t ifindex);
@@ -79,7 +81,7 @@ class DataPlaneTest : public ::testing::Test {
   std::vector<unpin_event> TakeEvents(uint32_t type);
 
   static PrivateNetwork network_;
-  std::unique_ptr<DataPlane> plane_;
+  std::shared_ptr<DataPlane> plane_;
   unpin_controls controls_ = {};
 };
 

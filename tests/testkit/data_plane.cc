@@ -27,6 +27,12 @@ absl::Status Put(const bpf_map* map, const Key& key, const Value& value) {
   return absl::ErrnoToStatus(errno, absl::StrCat("put into map ", bpf_map__name(map)));
 }
 
+template <typename Key>
+absl::Status Erase(const bpf_map* map, const Key& key) {
+  if (bpf_map_delete_elem(bpf_map__fd(map), &key) == 0) return absl::OkStatus();
+  return absl::ErrnoToStatus(errno, absl::StrCat("erase from map ", bpf_map__name(map)));
+}
+
 template <typename Value, typename Key>
 absl::StatusOr<Value> Get(const bpf_map* map, const Key& key, uint64_t flags = 0) {
   if (bpf_map__key_size(map) != sizeof(Key) || bpf_map__value_size(map) != sizeof(Value)) {
@@ -178,8 +184,7 @@ absl::Status DataPlane::PutService(const unpin_service_key& key, const unpin_ser
 }
 
 absl::Status DataPlane::EraseService(const unpin_service_key& key) {
-  if (bpf_map_delete_elem(bpf_map__fd(ingress_->maps.services), &key) == 0) return absl::OkStatus();
-  return absl::ErrnoToStatus(errno, "erase a service");
+  return Erase(ingress_->maps.services, key);
 }
 
 absl::Status DataPlane::PutBackend(uint32_t id, const unpin_backend& backend) {
@@ -224,8 +229,26 @@ absl::Status DataPlane::PutHalfOpen(const unpin_flow_key& key, const unpin_half_
   return Put(ingress_->maps.half_open, key, entry);
 }
 
+absl::Status DataPlane::EraseHalfOpen(const unpin_flow_key& key) {
+  return Erase(ingress_->maps.half_open, key);
+}
+
 absl::StatusOr<unpin_client_pins> DataPlane::Pins(const unpin_pin_key& key) const {
   return Get<unpin_client_pins>(ingress_->maps.pins, key, BPF_F_LOCK);
+}
+
+absl::Status DataPlane::Clear() {
+  TakeEvents();
+  TakeCaptures();
+  const auto& maps = ingress_->maps;
+  for (const bpf_map* map : {maps.services, maps.flows, maps.half_open, maps.pins}) {
+    Bytes key(bpf_map__key_size(map));
+    while (bpf_map_get_next_key(bpf_map__fd(map), nullptr, key.data()) == 0) {
+      if (bpf_map_delete_elem(bpf_map__fd(map), key.data()) == 0) continue;
+      return absl::ErrnoToStatus(errno, absl::StrCat("clear map ", bpf_map__name(map)));
+    }
+  }
+  return absl::OkStatus();
 }
 
 size_t DataPlane::FlowCount() const {

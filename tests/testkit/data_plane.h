@@ -52,8 +52,13 @@ class DataPlane {
   absl::Status PutFlow(const unpin_flow_key& key, const unpin_flow& flow);
   absl::StatusOr<unpin_half_open> HalfOpen(const unpin_flow_key& key) const;
   absl::Status PutHalfOpen(const unpin_flow_key& key, const unpin_half_open& entry);
+  absl::Status EraseHalfOpen(const unpin_flow_key& key);
   absl::StatusOr<unpin_client_pins> Pins(const unpin_pin_key& key) const;
   size_t FlowCount() const;
+
+  // As freshly loaded: no service, flow, half-open connection or pin; the rings are empty. Backends, tables and
+  // controls stay.
+  absl::Status Clear();
 
   absl::StatusOr<unpin_arm_args> ArmGoaway(unpin_arm_args args);
   absl::StatusOr<unpin_arm_args> DisarmGoaway(unpin_arm_args args);
