@@ -182,5 +182,90 @@ TEST_F(NatPorts, NoAddressNoConnection) {
   connection.ClientIsDropped({.seq = kSyn0, .flags = kSyn}, UNPIN_DROP_NO_PORT);
 }
 
+// Without SNAT two services that share a backend can meet in one s2c key.
+TEST_F(NatPorts, WithoutSnatAnotherConnectionsKeyIsNotTaken) {
+  SetServiceFlags(0);
+  SetServiceFlags(0, "10.9.0.2");
+  Connection first(*this, {.snat = false});
+  Connection second(*this, {.vip = "10.9.0.2", .client_isn = 77, .snat = false});
+  first.SendSyn();
+  second.ClientIsDropped({.seq = kSyn0, .flags = kSyn}, UNPIN_DROP_NO_PORT);
+  first.SendSynAck();
+  first.ClientSends({}, UNPIN_FORWARD_OPENED);
+  second.ClientIsDropped({.seq = kSyn0, .flags = kSyn}, UNPIN_DROP_NO_PORT);
+  first.ServerSends({.payload = {1, 2, 3}}, UNPIN_FORWARD_S2C);
+}
+
+TEST_F(NatPorts, WithoutSnatAConnectionTakesItsOwnKeyAgain) {
+  SetServiceFlags(0);
+  Connection connection(*this, {.snat = false});
+  connection.SendSyn();
+  ASSERT_TRUE(plane_->EraseHalfOpen(connection.c2s()).ok());  // evicted alone
+  connection.Open();
+}
+
+// Ten seconds are longer than any handshake that goes on: its client has given up, or never was.
+class AbandonedHandshake : public DataPlaneTest {
+ protected:
+  static constexpr uint64_t kTenSeconds = 10'000'000'000;
+  void SetUp() override {
+    DataPlaneTest::SetUp();
+    controls_.snat_port_min = controls_.snat_port_max = 6000;
+    SetControls();
+    old_.SendSyn();
+  }
+  void MakeOld(const unpin_flow_key& key) {
+    absl::StatusOr<unpin_half_open> half = plane_->HalfOpen(key);
+    ASSERT_TRUE(half.ok()) << half.status();
+    half->created_ns -= kTenSeconds;
+    ASSERT_TRUE(plane_->PutHalfOpen(key, *half).ok());
+  }
+
+  Connection old_{*this};
+  Connection next_{*this, {.client_port = 40001, .client_isn = 5}};
+};
+
+TEST_F(AbandonedHandshake, KeepsItsPortWhileItMayGoOn) {
+  next_.ClientIsDropped({.seq = kSyn0, .flags = kSyn}, UNPIN_DROP_NO_PORT);
+  old_.SendSynAck();
+  old_.ClientSends({}, UNPIN_FORWARD_OPENED);
+}
+
+TEST_F(AbandonedHandshake, YieldsItsPortAndSpoilsNothingWhenItComesBack) {
+  MakeOld(old_.s2c());
+  next_.SendSyn();
+  old_.ClientIsDropped({.seq = kSyn0, .flags = kSyn}, UNPIN_DROP_NO_PORT);
+  next_.SendSynAck();
+  next_.ClientSends({}, UNPIN_FORWARD_OPENED);
+  old_.ClientIsDropped({.seq = kSyn0, .flags = kSyn}, UNPIN_DROP_NO_PORT);
+  next_.ServerSends({.payload = {1, 2, 3}}, UNPIN_FORWARD_S2C);
+  UseBackend(1);
+  Connection elsewhere(*this, {.backend = 1});  // the first client, steered anew
+  elsewhere.Open();
+}
+
+TEST_F(AbandonedHandshake, IsResetIfItsPortHasGoneToAnother) {
+  old_.SendSynAck();
+  MakeOld(old_.s2c());
+  next_.SendSyn();
+  const Bytes reset =
+      Eth(network_.client.peer, network_.client.gateway) / Ipv4(kVip, "10.0.0.2", {.id = 0}) /
+      Tcp(kVipPort, 40000, {.seq = old_.server_first(), .ack = 0, .flags = kRst, .window = 0});
+  ExpectRun(old_.FromClient({}), old_.client_ifindex(), UNPIN_REPLY_RESET_UNKNOWN, XDP_TX, reset);
+  next_.SendSynAck();
+  next_.ClientSends({}, UNPIN_FORWARD_OPENED);
+}
+
+TEST_F(AbandonedHandshake, ALateSynAckReachesNobodyElse) {
+  ASSERT_TRUE(plane_->EraseHalfOpen(old_.c2s()).ok());  // evicted alone
+  controls_.snat_port_min = controls_.snat_port_max = 6001;
+  SetControls();
+  Connection again(*this);  // the same client end through another port
+  again.SendSyn();
+  old_.ServerIsDropped({.seq = kSyn0, .flags = kSyn | kAck}, UNPIN_DROP_HALF_OPEN);
+  again.SendSynAck();
+  again.ClientSends({}, UNPIN_FORWARD_OPENED);
+}
+
 }  // namespace
 }  // namespace unpin::testkit
