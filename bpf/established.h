@@ -6,7 +6,8 @@
 #include "bpf/track.h"
 #include "bpf/translate.h"
 
-static __always_inline enum unpin_verdict forward_s2c(struct xdp_md *ctx, struct packet *pkt, struct unpin_flow *flow,
+static __always_inline enum unpin_verdict forward_s2c(struct xdp_md *ctx, struct packet *pkt,
+                                                      struct unpin_flow *flow,
                                                       struct unpin_scratch *room, __u64 *added) {
   struct tracked tracked = {};
   enum unpin_verdict verdict = UNPIN_FORWARD_S2C;
@@ -14,7 +15,7 @@ static __always_inline enum unpin_verdict forward_s2c(struct xdp_md *ctx, struct
   track_s2c(ctx, pkt, flow, room, &tracked);
   if (tracked.has_committed) report_connection(flow, &pkt->key, UNPIN_EVENT_COMMITTED, 0);
   if (!splice_is_on(&tracked.splice)) return verdict;
-  if (splice_must_cut(&tracked.splice, pkt->seq, payload_end(pkt))) {
+  if (splice_must_cut(&tracked.splice, pkt->seq, segment_end(pkt))) {
     if (!cut_packet(ctx, pkt, tracked.splice.boundary)) return UNPIN_DROP_STRADDLE;
     verdict = UNPIN_FORWARD_TRIMMED;
   } else {
@@ -24,7 +25,8 @@ static __always_inline enum unpin_verdict forward_s2c(struct xdp_md *ctx, struct
   return verdict;
 }
 
-static __always_inline enum unpin_verdict forward_c2s(struct xdp_md *ctx, struct packet *pkt, struct unpin_flow *flow,
+static __always_inline enum unpin_verdict forward_c2s(struct xdp_md *ctx, struct packet *pkt,
+                                                      struct unpin_flow *flow,
                                                       struct unpin_scratch *room, __u64 *added) {
   struct tracked tracked = {};
 
@@ -53,7 +55,8 @@ static __noinline enum unpin_verdict forward_established(struct xdp_md *ctx, str
   __u64 added = 0;
 
   if (!room) return UNPIN_DROP_INTERNAL;
-  if (pkt->is_first_fragment) return UNPIN_DROP_FRAGMENT; /* the others cannot follow it: they name no ports */
+  if (pkt->is_first_fragment)
+    return UNPIN_DROP_FRAGMENT; /* the others cannot follow it: they name no ports */
   if (flow->flags & UNPIN_FLOW_ORPHAN) return UNPIN_DROP_UNKNOWN;
   refresh_next_hop(ctx, flow);
   touch_flow(flow, pkt);

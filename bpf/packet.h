@@ -45,7 +45,8 @@ struct cursor {
 };
 
 static __always_inline struct cursor frame_cursor(const struct xdp_md *ctx, __u32 offset) {
-  return (struct cursor){.pos = (void *)(long)ctx->data + offset, .end = (void *)(long)ctx->data_end};
+  return (struct cursor){.pos = (void *)(long)ctx->data + offset,
+                         .end = (void *)(long)ctx->data_end};
 }
 
 /* Returns the next `size` bytes and moves past them; NULL if they are not there. */
@@ -62,7 +63,13 @@ static __always_inline __u32 payload_end(const struct packet *pkt) {
   return pkt->seq + pkt->payload_length;
 }
 
-static __always_inline enum unpin_verdict parse_tcp(struct cursor *cursor, __u32 length, struct packet *pkt) {
+/* Likewise with the FIN, which takes a number as a byte does. */
+static __always_inline __u32 segment_end(const struct packet *pkt) {
+  return payload_end(pkt) + !!(pkt->flags & TCP_FIN);
+}
+
+static __always_inline enum unpin_verdict parse_tcp(struct cursor *cursor, __u32 length,
+                                                    struct packet *pkt) {
   const struct tcphdr *tcp = take(cursor, sizeof(*tcp));
   __u32 header;
 
@@ -89,7 +96,8 @@ static __always_inline enum unpin_verdict parse_ipv4(struct cursor *cursor, stru
 
   if (!ip) return UNPIN_PASS_TRUNCATED;
   header = ip->ihl * 4;
-  total = masked(bpf_ntohs(ip->tot_len), 0xffff); /* Linux 6.1 forgets bounds when bytes are swapped */
+  total =
+      masked(bpf_ntohs(ip->tot_len), 0xffff); /* Linux 6.1 forgets bounds when bytes are swapped */
   fragment = bpf_ntohs(ip->frag_off);
   /* Frames may be padded, never shorter than the datagram says. */
   if (ip->version != 4 || header < sizeof(*ip) || total < header || start + total > cursor->end)
@@ -106,7 +114,8 @@ static __always_inline enum unpin_verdict parse_ipv4(struct cursor *cursor, stru
   return parse_tcp(cursor, total - header, pkt);
 }
 
-static __always_inline enum unpin_verdict parse_packet(const struct xdp_md *ctx, struct packet *pkt) {
+static __always_inline enum unpin_verdict parse_packet(const struct xdp_md *ctx,
+                                                       struct packet *pkt) {
   struct cursor cursor = frame_cursor(ctx, 0);
   const struct ethhdr *eth = take(&cursor, sizeof(*eth));
 
@@ -122,7 +131,8 @@ static __always_inline struct iphdr *ipv4_header(const struct xdp_md *ctx) {
   return take(&cursor, sizeof(struct iphdr));
 }
 
-static __always_inline struct tcphdr *tcp_header(const struct xdp_md *ctx, const struct packet *pkt) {
+static __always_inline struct tcphdr *tcp_header(const struct xdp_md *ctx,
+                                                 const struct packet *pkt) {
   struct cursor cursor = frame_cursor(ctx, pkt->l4_offset & 0x7f); /* at most 14 + 60 */
 
   return take(&cursor, sizeof(struct tcphdr));

@@ -13,14 +13,14 @@ static inline int splice_is_armed(const struct unpin_splice *splice) {
   return splice->state == UNPIN_SPLICE_ARMED || splice->state == UNPIN_SPLICE_ARMED_TRIM;
 }
 
-/* Must [sequence, end) of s2c be cut at the boundary? Only while the client may lack what is before it: later, such a
+/* Must [sequence, end) of s2c, a FIN counted, be cut at the boundary? Only while the client may lack what is before it: later, such a
  * packet shifted as a whole brings old bytes the client discards, then new ones at their right place. */
 static inline int splice_must_cut(const struct unpin_splice *splice, __u32 sequence, __u32 end) {
   return splice->state == UNPIN_SPLICE_COMMITTED && seq_before(sequence, splice->boundary) &&
          seq_before(splice->boundary, end);
 }
 
-/* Server space to client space, for the sequence number of an s2c segment that ends at `end`. */
+/* Server space to client space, for the sequence number of an s2c segment that ends at `end`, a FIN counted. */
 static inline __u32 splice_to_client(const struct unpin_splice *splice, __u32 sequence, __u32 end) {
   if (!splice_is_on(splice)) return sequence;
   if (splice->state == UNPIN_SPLICE_PAST) return sequence + UNPIN_GOAWAY_LENGTH;
@@ -61,8 +61,10 @@ struct sack_block {
 
 /* Translates a block in place; false if nothing of it is left to tell the server: a D-SACK of the GOAWAY, or bytes
  * beyond a hole at the boundary, which the server would take for reneging. `ack` is the client's. */
-static inline int splice_translate_sack(const struct unpin_splice *splice, __u32 ack, struct sack_block *block) {
-  const int hole = splice->state == UNPIN_SPLICE_COMMITTED && !splice_is_acknowledged_by(splice, ack);
+static inline int splice_translate_sack(const struct unpin_splice *splice, __u32 ack,
+                                        struct sack_block *block) {
+  const int hole =
+      splice->state == UNPIN_SPLICE_COMMITTED && !splice_is_acknowledged_by(splice, ack);
 
   if (hole && !seq_before(block->left, splice->boundary)) return 0;
   block->left = splice_to_server(splice, block->left);

@@ -33,7 +33,8 @@ static long sum_chunk(__u32 index, struct cut_sum *cut) {
   return 0;
 }
 
-static __always_inline __u16 sum_removed(struct xdp_md *ctx, const struct packet *pkt, __u32 offset, __u32 length) {
+static __always_inline __u16 sum_removed(struct xdp_md *ctx, const struct packet *pkt, __u32 offset,
+                                         __u32 length) {
   struct cut_sum cut = {.ctx = ctx, .offset = offset, .left = length};
   __u16 sum;
 
@@ -69,8 +70,9 @@ __noinline int cut_packet(struct xdp_md *ctx, struct packet *pkt, __u32 boundary
   flags = ((__u16 *)tcp)[6];
   tcp->fin = 0;
   added = checksum_replace16(flags, ((__u16 *)tcp)[6]);
-  added += checksum_replace16(bpf_htons(pkt->payload_offset - pkt->l4_offset + pkt->payload_length),
-                              bpf_htons(pkt->payload_offset - pkt->l4_offset + kept)); /* pseudo header */
+  added += checksum_replace16(
+      bpf_htons(pkt->payload_offset - pkt->l4_offset + pkt->payload_length),
+      bpf_htons(pkt->payload_offset - pkt->l4_offset + kept)); /* pseudo header */
   added += (__u16)~removed_sum;
   tcp->check = checksum_update(tcp->check, added);
   pkt->payload_length = kept;
@@ -80,7 +82,7 @@ __noinline int cut_packet(struct xdp_md *ctx, struct packet *pkt, __u32 boundary
 
 static __always_inline __u64 translate_s2c(struct xdp_md *ctx, const struct packet *pkt,
                                            const struct unpin_splice *splice) {
-  const __u32 seq = splice_to_client(splice, pkt->seq, payload_end(pkt));
+  const __u32 seq = splice_to_client(splice, pkt->seq, segment_end(pkt));
   struct tcphdr *tcp = tcp_header(ctx, pkt);
   __be32 before;
 
@@ -99,8 +101,8 @@ static __always_inline __u64 sum_options(const struct tcp_options *options) {
 }
 
 /* Translates the SACK blocks in place, closing up over those that are dropped. True if one lies beyond the boundary. */
-static __always_inline int translate_blocks(const struct unpin_splice *splice, __u32 ack, struct tcp_options *options,
-                                            __u32 at) {
+static __always_inline int translate_blocks(const struct unpin_splice *splice, __u32 ack,
+                                            struct tcp_options *options, __u32 at) {
   const __u32 count = (options->bytes[at + 1] - 2u) / 8;
   __u32 kept = 0, hole = 0, i;
 
@@ -124,13 +126,16 @@ static __always_inline int translate_blocks(const struct unpin_splice *splice, _
     write_be32(options->bytes + from, 0x01010101); /* NOPs */
     write_be32(options->bytes + from + 4, 0x01010101);
   }
-  if (kept) options->bytes[at + 1] = 2 + kept * 8;
-  else options->bytes[at] = options->bytes[at + 1] = TCPOPT_NOOP;
+  if (kept)
+    options->bytes[at + 1] = 2 + kept * 8;
+  else
+    options->bytes[at] = options->bytes[at + 1] = TCPOPT_NOOP;
   return hole;
 }
 
 /* Returns what the SACK option's change adds under the checksum; bit 63: the client reports a hole at the boundary. */
-__noinline __u64 translate_sack(struct xdp_md *ctx, const struct packet *pkt, const struct unpin_splice *splice) {
+__noinline __u64 translate_sack(struct xdp_md *ctx, const struct packet *pkt,
+                                const struct unpin_splice *splice) {
   struct tcp_options options = {};
   __u64 added;
   __u32 at, less;
@@ -140,6 +145,8 @@ __noinline __u64 translate_sack(struct xdp_md *ctx, const struct packet *pkt, co
   at = masked(find_tcp_option(ctx, pkt, TCPOPT_SACK_BLOCKS, &options), 63);
   less = one_less(options.length);
   if (at + 10 > TCP_MAX_OPTIONS || less >= TCP_MAX_OPTIONS) return 0;
+  if (options.bytes[at + 1] < 10 || (options.bytes[at + 1] - 2) & 7)
+    return 0; /* no whole blocks: nobody reads it */
   added = (__u16)~checksum_fold(sum_options(&options));
   hole = translate_blocks(splice, pkt->ack, &options, at);
   if (bpf_xdp_store_bytes(ctx, pkt->l4_offset + TCP_MIN_HEADER, options.bytes, less + 1)) return 0;
@@ -162,8 +169,8 @@ static __noinline void note_hole(struct unpin_flow *c2s, const struct unpin_flow
   if ((c2s->hole_reports++ & 7) == 0) report_connection(c2s, key, UNPIN_EVENT_HOLE, 0);
 }
 
-static __noinline __u64 translate_c2s(struct xdp_md *ctx, const struct packet *pkt, struct unpin_flow *flow,
-                                      struct unpin_splice *splice) {
+static __noinline __u64 translate_c2s(struct xdp_md *ctx, const struct packet *pkt,
+                                      struct unpin_flow *flow, struct unpin_splice *splice) {
   struct tcphdr *tcp = tcp_header(ctx, pkt);
   __u64 added = 0, sack = 0;
   __be32 before;
@@ -172,12 +179,15 @@ static __noinline __u64 translate_c2s(struct xdp_md *ctx, const struct packet *p
   before = tcp->ack_seq;
   tcp->ack_seq = bpf_htonl(splice_to_server(splice, pkt->ack));
   added = checksum_replace32(before, tcp->ack_seq);
-  if (pkt->payload_offset - pkt->l4_offset > TCP_MIN_HEADER) sack = translate_sack(ctx, pkt, splice);
+  if (pkt->payload_offset - pkt->l4_offset > TCP_MIN_HEADER)
+    sack = translate_sack(ctx, pkt, splice);
   added += sack & ~(1ULL << 63);
 
   if (splice->state == UNPIN_SPLICE_COMMITTED) {
-    if (splice_is_acknowledged_by(splice, pkt->ack)) note_acknowledged(flow, &pkt->key);
-    else if (sack >> 63) note_hole(flow, &pkt->key);
+    if (splice_is_acknowledged_by(splice, pkt->ack))
+      note_acknowledged(flow, &pkt->key);
+    else if (sack >> 63)
+      note_hole(flow, &pkt->key);
     return added;
   }
   splice_age(splice, pkt->ack);

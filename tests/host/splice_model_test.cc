@@ -15,13 +15,15 @@ namespace {
 
 constexpr int kGoaway = -1;
 
-// Positions count from the first byte of the server's stream; sequence numbers start at `origin` and wrap.
+// Positions count from the first byte of the server's stream, and the last one is its FIN, which takes a number as a byte
+// does; sequence numbers start at `origin` and wrap.
 struct Model {
   uint32_t origin;
-  int boundary;               // position
-  std::vector<int> client;    // client position -> server position, or kGoaway
+  int boundary;             // position
+  std::vector<int> client;  // client position -> server position, or kGoaway
 
-  Model(uint32_t origin_in, int length, int boundary_in) : origin(origin_in), boundary(boundary_in) {
+  Model(uint32_t origin_in, int length, int boundary_in)
+      : origin(origin_in), boundary(boundary_in) {
     for (int p = 0; p < length; ++p) {
       if (p == boundary) client.insert(client.end(), UNPIN_GOAWAY_LENGTH, kGoaway);
       client.push_back(p);
@@ -82,12 +84,13 @@ TEST_F(SpliceModel, EveryServerByteLandsAtItsPlaceInTheClientsStream) {
     for (int p = from; p < to; ++p) {
       const int place = at + (p - from);
       if (place < held) continue;
-      ASSERT_EQ(m.client.at(place), p) << "origin " << m.origin << " boundary " << m.boundary << " [" << from << ","
-                                       << to << ") state " << state;
+      ASSERT_EQ(m.client.at(place), p) << "origin " << m.origin << " boundary " << m.boundary
+                                       << " [" << from << "," << to << ") state " << state;
     }
     // Nothing new to the client may be lost by the shift either.
     if (state == UNPIN_SPLICE_ACKNOWLEDGED && to > m.boundary) {
-      ASSERT_LE(at + (std::max(from, m.boundary) - from), std::max(from, m.boundary) + UNPIN_GOAWAY_LENGTH);
+      ASSERT_LE(at + (std::max(from, m.boundary) - from),
+                std::max(from, m.boundary) + UNPIN_GOAWAY_LENGTH);
     }
   }
 }
@@ -99,7 +102,8 @@ TEST_F(SpliceModel, AnAcknowledgementCountsTheServerBytesReceived) {
     const int ack = Pick(0, static_cast<int>(m.client.size()));
     const uint32_t translated = splice_to_server(&splice, m.origin + ack);
     ASSERT_EQ(translated - m.origin, m.ServerBytes(0, ack).size());
-    ASSERT_EQ(splice_is_acknowledged_by(&splice, m.origin + ack), ack >= m.boundary + UNPIN_GOAWAY_LENGTH);
+    ASSERT_EQ(splice_is_acknowledged_by(&splice, m.origin + ack),
+              ack >= m.boundary + UNPIN_GOAWAY_LENGTH);
   }
 }
 
@@ -113,7 +117,8 @@ TEST_F(SpliceModel, ASackBlockNamesExactlyTheServerBytesHeld) {
     sack_block block = {m.origin + left, m.origin + right};
     const bool kept = splice_translate_sack(&splice, m.origin + ack, &block);
     const std::vector<int> bytes = m.ServerBytes(left, right);
-    const bool hidden = state == UNPIN_SPLICE_COMMITTED && ack < m.boundary + UNPIN_GOAWAY_LENGTH && left >= m.boundary;
+    const bool hidden = state == UNPIN_SPLICE_COMMITTED && ack < m.boundary + UNPIN_GOAWAY_LENGTH &&
+                        left >= m.boundary;
     ASSERT_EQ(kept, !bytes.empty() && !hidden);
     if (!kept) continue;
     ASSERT_EQ(block.left - m.origin, static_cast<uint32_t>(bytes.front()));
