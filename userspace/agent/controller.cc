@@ -50,7 +50,8 @@ absl::Status Controller::Start(const Config& config, TimePoint now) {
   const absl::StatusOr<std::vector<ConnectionKey>> unacknowledged = ports_.splicer.Unacknowledged();
   if (!unacknowledged.ok()) return unacknowledged.status();
   for (const ConnectionKey& key : *unacknowledged) {
-    const absl::StatusOr<Connection> connection = ports_.flows.Find(key, now, settings_.moves.min_age);
+    const absl::StatusOr<Connection> connection =
+        ports_.flows.Find(key, now, settings_.moves.min_age);
     if (connection.ok()) mover_.Adopt(key, connection->service, connection->backend, now);
   }
   PublishMoves(now);
@@ -88,8 +89,10 @@ absl::Status Controller::Commit(const Desired& desired, const Settings& settings
   for (const auto& [name, service] : desired_) {
     for (const auto& [endpoint, backend] : service.backends) {
       const BackendId id = *ids_.IdOf(service.spec.vip, endpoint);
-      if (!backend.draining) drains_.End(id);
-      else if (!drains_.Since(id)) drains_.Begin(id, kDrainWindowAfterRestart, now);
+      if (!backend.draining)
+        drains_.End(id);
+      else if (!drains_.Since(id))
+        drains_.Begin(id, kDrainWindowAfterRestart, now);
     }
   }
   if (hooks_.backends_changed) hooks_.backends_changed(EndpointsOf(desired_));
@@ -105,7 +108,8 @@ absl::StatusOr<ServiceView> Controller::AddService(const ServiceSpec& spec) {
   desired[spec.name].spec = spec;
   absl::Status status = Commit(desired, settings_, Now());
   if (!status.ok()) return status;
-  Publish("service-added", spec.name, absl::StrCat("service ", spec.name, " at ", spec.vip.ToString()), Now());
+  Publish("service-added", spec.name,
+          absl::StrCat("service ", spec.name, " at ", spec.vip.ToString()), Now());
   return ViewOf(desired_.at(spec.name));
 }
 
@@ -114,7 +118,8 @@ absl::Status Controller::RemoveService(const std::string& service) {
   Desired desired = desired_;
   if (desired.erase(service) == 0) return NoSuchService(service);
   absl::Status status = Commit(desired, settings_, Now());
-  if (status.ok()) Publish("service-removed", service, absl::StrCat("service ", service, " removed"), Now());
+  if (status.ok())
+    Publish("service-removed", service, absl::StrCat("service ", service, " removed"), Now());
   return status;
 }
 
@@ -138,8 +143,8 @@ absl::StatusOr<BackendView> Controller::AddBackend(const std::string& service,
   const auto found = desired.find(service);
   if (found == desired.end()) return NoSuchService(service);
   if (!found->second.backends.emplace(spec.endpoint, spec).second) {
-    return absl::AlreadyExistsError(
-        absl::StrCat("address: service ", service, " has backend ", spec.endpoint.ToString(), " already"));
+    return absl::AlreadyExistsError(absl::StrCat("address: service ", service, " has backend ",
+                                                 spec.endpoint.ToString(), " already"));
   }
   return CommitBackend(desired, service, spec.endpoint, "backend-added");
 }
@@ -161,7 +166,8 @@ absl::StatusOr<Desired> Controller::EditBackend(const std::string& service, cons
 absl::StatusOr<BackendView> Controller::SetBackendWeight(const std::string& service,
                                                          Endpoint backend, uint32_t weight) {
   absl::MutexLock lock(&mutex_);
-  const auto desired = EditBackend(service, backend, [&](BackendSpec& spec) { spec.weight = weight; });
+  const auto desired =
+      EditBackend(service, backend, [&](BackendSpec& spec) { spec.weight = weight; });
   if (!desired.ok()) return desired.status();
   return CommitBackend(*desired, service, backend, "backend-changed");
 }
@@ -184,9 +190,11 @@ absl::Status Controller::RemoveBackend(const std::string& service, Endpoint back
 absl::StatusOr<BackendView> Controller::DrainBackend(const std::string& service, Endpoint backend,
                                                      Duration window) {
   absl::MutexLock lock(&mutex_);
-  const auto desired = EditBackend(service, backend, [](BackendSpec& spec) { spec.draining = true; });
+  const auto desired =
+      EditBackend(service, backend, [](BackendSpec& spec) { spec.draining = true; });
   if (!desired.ok()) return desired.status();
-  const absl::StatusOr<BackendView> view = CommitBackend(*desired, service, backend, "backend-draining");
+  const absl::StatusOr<BackendView> view =
+      CommitBackend(*desired, service, backend, "backend-draining");
   if (!view.ok()) return view;
   const ServiceWithBackends& wanted = desired_.at(service);
   drains_.Begin(*ids_.IdOf(wanted.spec.vip, backend), window, Now());
@@ -194,9 +202,11 @@ absl::StatusOr<BackendView> Controller::DrainBackend(const std::string& service,
   return ViewOf(service, wanted.backends.at(backend));
 }
 
-absl::StatusOr<BackendView> Controller::UndrainBackend(const std::string& service, Endpoint backend) {
+absl::StatusOr<BackendView> Controller::UndrainBackend(const std::string& service,
+                                                       Endpoint backend) {
   absl::MutexLock lock(&mutex_);
-  const auto desired = EditBackend(service, backend, [](BackendSpec& spec) { spec.draining = false; });
+  const auto desired =
+      EditBackend(service, backend, [](BackendSpec& spec) { spec.draining = false; });
   if (!desired.ok()) return desired.status();
   return CommitBackend(*desired, service, backend, "backend-undrained");
 }

@@ -42,7 +42,8 @@ class Controller final : public Operations {
   };
 
   // `facts`: the part of the status that does not change. `first_move`: ids of moves count up from it.
-  Controller(const Ports& ports, Hooks hooks, StatusView facts, uint32_t maglev_slots, MoveId first_move);
+  Controller(const Ports& ports, Hooks hooks, StatusView facts, uint32_t maglev_slots,
+             MoveId first_move);
 
   // Adopts what the data plane holds, brings it to what is wanted and resumes GOAWAYs not yet acknowledged. Once.
   absl::Status Start(const Config& config, TimePoint now);
@@ -58,15 +59,18 @@ class Controller final : public Operations {
   absl::StatusOr<std::vector<ServiceView>> ListServices() override;
   absl::StatusOr<ServiceView> AddService(const ServiceSpec& spec) override;
   absl::Status RemoveService(const std::string& service) override;
-  absl::StatusOr<std::vector<BackendView>> ListBackends(const std::optional<std::string>& service) override;
-  absl::StatusOr<BackendView> AddBackend(const std::string& service, const BackendSpec& spec) override;
+  absl::StatusOr<std::vector<BackendView>> ListBackends(
+      const std::optional<std::string>& service) override;
+  absl::StatusOr<BackendView> AddBackend(const std::string& service,
+                                         const BackendSpec& spec) override;
   absl::StatusOr<BackendView> SetBackendWeight(const std::string& service, Endpoint backend,
                                                uint32_t weight) override;
   absl::Status RemoveBackend(const std::string& service, Endpoint backend) override;
   absl::StatusOr<BackendView> DrainBackend(const std::string& service, Endpoint backend,
                                            Duration window) override;
   absl::StatusOr<BackendView> UndrainBackend(const std::string& service, Endpoint backend) override;
-  absl::StatusOr<std::vector<ConnectionView>> ListConnections(const ConnectionFilter& filter) override;
+  absl::StatusOr<std::vector<ConnectionView>> ListConnections(
+      const ConnectionFilter& filter) override;
   absl::StatusOr<MoveView> MoveConnection(const MoveOrder& order) override;
   absl::StatusOr<MoveView> FindMove(MoveId id) override;
   absl::StatusOr<std::vector<MoveView>> ListMoves(const std::optional<std::string>& service,
@@ -77,7 +81,8 @@ class Controller final : public Operations {
  private:
   // --- controller.cc: what is wanted ---
   // Brings the data plane and the store to `desired`, or leaves everything as it is.
-  absl::Status Commit(const Desired& desired, const Settings& settings, TimePoint now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Commit(const Desired& desired, const Settings& settings, TimePoint now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<Desired> EditBackend(const std::string& service, const Endpoint& backend,
                                       const std::function<void(BackendSpec&)>& edit)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -88,8 +93,10 @@ class Controller final : public Operations {
 
   // --- controller_views.cc: what is shown ---
   absl::Status Scan(TimePoint now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  ServiceView ViewOf(const ServiceWithBackends& service) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  BackendView ViewOf(const std::string& service, const BackendSpec& backend) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  ServiceView ViewOf(const ServiceWithBackends& service) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  BackendView ViewOf(const std::string& service, const BackendSpec& backend) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<BackendView> RemovedBackends() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   MoveView ViewOf(const Move& move) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::string NameOf(ServiceId id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -100,7 +107,8 @@ class Controller final : public Operations {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<BackendId> ChooseTarget(const Connection& connection, const MoveOrder& order)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::optional<BackendId> PickTargetFor(const Connection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::optional<BackendId> PickTargetFor(const Connection& connection)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<MoveId> StartMove(const Connection& connection, BackendId to, MoveReason reason,
                                    TimePoint now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status StepDrains(TimePoint now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -30,18 +30,23 @@ absl::StatusOr<Connection> Controller::FindConnection(const MoveOrder& order, Ti
     if (order.service && *order.service != name) continue;
     const ConnectionKey key = {.client = order.client, .vip = service.spec.vip};
     absl::StatusOr<Connection> connection = ports_.flows.Find(key, now, settings_.moves.min_age);
-    if (connection.ok() && !connection->closed) found.push_back(*std::move(connection));
-    else if (!connection.ok() && !absl::IsNotFound(connection.status())) return connection.status();
+    if (connection.ok() && !connection->closed)
+      found.push_back(*std::move(connection));
+    else if (!connection.ok() && !absl::IsNotFound(connection.status()))
+      return connection.status();
   }
   if (order.service && !desired_.contains(*order.service)) {
-    return absl::NotFoundError(absl::StrCat("service: there is no service \"", *order.service, "\""));
+    return absl::NotFoundError(
+        absl::StrCat("service: there is no service \"", *order.service, "\""));
   }
   if (found.empty()) {
-    return absl::NotFoundError(absl::StrCat("client: no open connection from ", order.client.ToString()));
+    return absl::NotFoundError(
+        absl::StrCat("client: no open connection from ", order.client.ToString()));
   }
   if (found.size() > 1) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "client: ", order.client.ToString(), " has connections to ", found.size(), " services: name one"));
+    return absl::FailedPreconditionError(absl::StrCat("client: ", order.client.ToString(),
+                                                      " has connections to ", found.size(),
+                                                      " services: name one"));
   }
   return found.front();
 }
@@ -109,8 +114,9 @@ absl::StatusOr<MoveView> Controller::MoveConnection(const MoveOrder& order) {
   if (!connection.ok()) return connection.status();
   // One that is out of sync is recovered within milliseconds: the move waits for that.
   if (connection->refusal != Refusal::kNone && connection->refusal != Refusal::kBehind) {
-    return absl::FailedPreconditionError(absl::StrCat("connection ", order.client.ToString(),
-                                                      " cannot be moved: ", ToString(connection->refusal)));
+    return absl::FailedPreconditionError(
+        absl::StrCat("connection ", order.client.ToString(),
+                     " cannot be moved: ", ToString(connection->refusal)));
   }
   if (absl::Status status = Scan(now); !status.ok()) return status;
   const absl::StatusOr<BackendId> to = ChooseTarget(*connection, order);
@@ -135,9 +141,12 @@ absl::Status Controller::StepDrains(TimePoint now) {
     size_t later = 0;
     for (const Connection& connection : connections_) {
       if (connection.backend != backend || connection.closed) continue;
-      if (mover_.book().IsMoving(connection.key)) ++later;
-      else if (connection.refusal == Refusal::kNone) movable.push_back(&connection);
-      else later += MayBecomeMovable(connection.refusal);
+      if (mover_.book().IsMoving(connection.key))
+        ++later;
+      else if (connection.refusal == Refusal::kNone)
+        movable.push_back(&connection);
+      else
+        later += MayBecomeMovable(connection.refusal);
     }
     size_t count = drains_.Step(backend, movable.size(), later, now);
     for (const Connection* connection : movable | std::views::take(count)) {
@@ -170,9 +179,9 @@ void Controller::PublishMoves(TimePoint now) {
   for (const Move& move : mover_.TakeChanged()) {
     if (move.ended()) ++moves_by_end_[std::string(ToString(move.state))];
     const MoveView view = ViewOf(move);
-    std::string message = absl::StrCat("move ", move.id, " ", move.connection.client.ToString(), " ",
-                                       view.from.ToString(), " -> ", view.to.ToString(), ": ",
-                                       ToString(move.state));
+    std::string message =
+        absl::StrCat("move ", move.id, " ", move.connection.client.ToString(), " ",
+                     view.from.ToString(), " -> ", view.to.ToString(), ": ", ToString(move.state));
     if (!move.detail.empty()) absl::StrAppend(&message, " (", move.detail, ")");
     broadcast_.Push({.time = now,
                      .type = absl::StrCat("move-", ToString(move.state)),
@@ -185,13 +194,14 @@ void Controller::PublishMoves(TimePoint now) {
 
 void Controller::PublishConnection(const FlowEvent& event) {
   const bool opened = event.type == FlowEvent::Type::kOpened;
-  broadcast_.Push({.time = event.time,
-                   .type = opened ? "connection-opened" : "connection-closed",
-                   .service = NameOf(event.service),
-                   .message = absl::StrCat(event.key.client.ToString(), opened ? " opened on " : " closed on ",
-                                           EndpointOf(event.backend).ToString()),
-                   .move = std::nullopt},
-                  true);
+  broadcast_.Push(
+      {.time = event.time,
+       .type = opened ? "connection-opened" : "connection-closed",
+       .service = NameOf(event.service),
+       .message = absl::StrCat(event.key.client.ToString(), opened ? " opened on " : " closed on ",
+                               EndpointOf(event.backend).ToString()),
+       .move = std::nullopt},
+      true);
 }
 
 void Controller::OnEvent(const FlowEvent& event, TimePoint now) {

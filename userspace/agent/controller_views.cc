@@ -108,8 +108,10 @@ absl::StatusOr<std::vector<BackendView>> Controller::ListBackends(
   for (const auto& [name, wanted] : desired_) {
     for (const auto& [endpoint, backend] : wanted.backends) views.push_back(ViewOf(name, backend));
   }
-  if (service) std::erase_if(views, [&](const BackendView& view) { return view.service != *service; });
-  std::ranges::sort(views, {}, [](const BackendView& view) { return std::pair(view.service, view.endpoint); });
+  if (service)
+    std::erase_if(views, [&](const BackendView& view) { return view.service != *service; });
+  std::ranges::sort(views, {},
+                    [](const BackendView& view) { return std::pair(view.service, view.endpoint); });
   return views;
 }
 
@@ -117,7 +119,8 @@ absl::StatusOr<std::vector<ConnectionView>> Controller::ListConnections(
     const ConnectionFilter& filter) {
   absl::MutexLock lock(&mutex_);
   if (filter.service && !desired_.contains(*filter.service)) {
-    return absl::NotFoundError(absl::StrCat("service: there is no service \"", *filter.service, "\""));
+    return absl::NotFoundError(
+        absl::StrCat("service: there is no service \"", *filter.service, "\""));
   }
   looked_at_ = Now();
   if (absl::Status status = Scan(looked_at_); !status.ok()) return status;
@@ -136,7 +139,8 @@ absl::StatusOr<std::vector<ConnectionView>> Controller::ListConnections(
 absl::StatusOr<MoveView> Controller::FindMove(MoveId id) {
   absl::MutexLock lock(&mutex_);
   const Move* move = mover_.book().Find(id);
-  if (move == nullptr) return absl::NotFoundError(absl::StrCat("move ", id, " is not known (any more)"));
+  if (move == nullptr)
+    return absl::NotFoundError(absl::StrCat("move ", id, " is not known (any more)"));
   return ViewOf(*move);
 }
 

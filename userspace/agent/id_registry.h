@@ -45,8 +45,8 @@ class IdRegistry {
   static constexpr BackendId kBackends = 16384;  // ids 1..16383; 0 is nobody's
 
   // What the data plane holds, before anything is desired.
-  static IdRegistry Adopted(std::span<const ServiceRow> services, std::span<const BackendRow> backends,
-                            TimePoint now);
+  static IdRegistry Adopted(std::span<const ServiceRow> services,
+                            std::span<const BackendRow> backends, TimePoint now);
 
   // Every desired service (known by its VIP) and backend (by service and endpoint) has an id, its old one if
   // it had one; all others are retired. ResourceExhausted while retired ones hold the last ids.

@@ -60,8 +60,8 @@ absl::StatusOr<std::unique_ptr<FileStore>> FileStore::Open(const std::string& di
   absl::StatusOr<Overrides> overrides = ParseOverrides(text.str(), file);
   if (!overrides.ok()) {
     return absl::FailedPreconditionError(
-        absl::StrCat(overrides.status().message(), "; what the API changed is kept there: mend ", file,
-                     ", or move it away to start from the configuration file alone"));
+        absl::StrCat(overrides.status().message(), "; what the API changed is kept there: mend ",
+                     file, ", or move it away to start from the configuration file alone"));
   }
   return std::unique_ptr<FileStore>(new FileStore(directory, *std::move(overrides)));
 }
@@ -70,7 +70,8 @@ absl::Status FileStore::Save(const Desired& desired) {
   Overrides overrides = Difference(base_, desired);
   const std::string file = FileIn(directory_);
   const std::string fresh = file + ".new";
-  if (absl::Status status = WriteSynced(fresh, FormatOverrides(overrides)); !status.ok()) return status;
+  if (absl::Status status = WriteSynced(fresh, FormatOverrides(overrides)); !status.ok())
+    return status;
   if (::rename(fresh.c_str(), file.c_str()) != 0) {
     return ErrnoStatus(errno, absl::StrCat("rename ", fresh, " to ", file));
   }

@@ -12,7 +12,8 @@ const WeightedBackend kUnknown = {.id = 0, .identity = 0, .weight = 0};
 
 ServiceImage ServiceImageOf(const ServiceWithBackends& service, const IdRegistry& ids) {
   ServiceImage image;
-  image.row = {.id = *ids.IdOf(service.spec.vip), .vip = service.spec.vip, .snat = service.spec.snat};
+  image.row = {
+      .id = *ids.IdOf(service.spec.vip), .vip = service.spec.vip, .snat = service.spec.snat};
   for (const auto& [endpoint, backend] : service.backends) {
     if (backend.draining || backend.weight == 0) continue;
     image.offered.push_back({.id = *ids.IdOf(service.spec.vip, endpoint),
@@ -37,11 +38,11 @@ TableImage ImageOf(const Desired& desired, const IdRegistry& ids) {
     const ServiceImage& made = image.services[service.spec.vip] = ServiceImageOf(service, ids);
     for (const auto& [endpoint, backend] : service.backends) {
       const BackendId id = *ids.IdOf(service.spec.vip, endpoint);
-      image.backends[id] = {.id = id,
-                            .service = made.row.id,
-                            .endpoint = endpoint,
-                            .state = backend.draining ? BackendRow::State::kDraining
-                                                      : BackendRow::State::kServing};
+      image.backends[id] = {
+          .id = id,
+          .service = made.row.id,
+          .endpoint = endpoint,
+          .state = backend.draining ? BackendRow::State::kDraining : BackendRow::State::kServing};
     }
   }
   return image;
@@ -61,9 +62,9 @@ absl::Status TableSync::Sync(const TableImage& wanted) {
   if (status.ok()) return status;
   const absl::Status back = Advance(before);
   if (back.ok()) return status;
-  return absl::Status(status.code(), absl::StrCat(status.message(),
-                                                  "; putting the tables back failed too: ",
-                                                  back.message()));
+  return absl::Status(
+      status.code(),
+      absl::StrCat(status.message(), "; putting the tables back failed too: ", back.message()));
 }
 
 // Does all it can and returns the first error.
@@ -104,9 +105,8 @@ absl::Status TableSync::PutServices(const TableImage& wanted) {
     std::vector<WeightedBackend> offered = service.offered;
     std::erase(offered, kUnknown);
     installed_.services[vip] = service;
-    status.Update(
-        Annotate(tables_.PutService(service.row, BuildMaglevTable(offered, slots_)),
-                 absl::StrCat("put service ", vip.ToString())));
+    status.Update(Annotate(tables_.PutService(service.row, BuildMaglevTable(offered, slots_)),
+                           absl::StrCat("put service ", vip.ToString())));
   }
   return status;
 }
