@@ -1,66 +1,85 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "userspace/agent/config.h"
 
+#include <net/if.h>
+
+#include <algorithm>
 #include <cerrno>
 #include <fstream>
 #include <sstream>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "userspace/agent/validate.h"
 #include "userspace/agent/yaml_reader.h"
 #include "userspace/base/status.h"
 
 namespace unpin {
 namespace {
 
+constexpr Duration kShortestExpiry = std::chrono::seconds(1);
+constexpr Duration kShortestTimeout = std::chrono::milliseconds(1);
+
 void ReadPorts(YamlReader& in, const YAML::Node& node, SnatSettings& snat) {
   std::string text;
   in.Read(node, "snat.ports", text);
-  if (!in.ok() || text.empty()) return;
+  if (!in.ok() || !node.IsDefined()) return;
   const std::pair<std::string, std::string> ends = absl::StrSplit(text, absl::MaxSplits('-', 1));
   uint32_t low = 0, high = 0;
   if (!absl::SimpleAtoi(ends.first, &low) || !absl::SimpleAtoi(ends.second, &high) || low == 0 ||
       high > 65535 || low > high) {
-    return in.Fail(node, "snat.ports", absl::StrCat("\"", text, "\" is not a range such as 1024-32767"));
+    return in.Fail(node, "snat.ports",
+                   absl::StrCat("\"", text, "\" is not a range such as 1024-32767"));
   }
   snat.port_min = static_cast<uint16_t>(low);
   snat.port_max = static_cast<uint16_t>(high);
 }
 
+template <typename T>
+void AddOnce(YamlReader& in, const YAML::Node& item, const std::string& field,
+             const std::string& shown, const T& value, std::vector<T>& list) {
+  if (std::ranges::find(list, value) == list.end())
+    list.push_back(value);
+  else
+    in.Fail(item, field, absl::StrCat(shown, " is given twice"));
+}
+
 void ReadSnat(YamlReader& in, const YAML::Node& node, SnatSettings& snat) {
   if (!in.ExpectMap(node, "snat", {"addresses", "ports"})) return;
-  in.ForEach(node["addresses"], "snat.addresses", [&](const YAML::Node& item, const std::string& field) {
-    IpAddress address;
-    in.Read(item, field, address);
-    snat.addresses.push_back(address);
-  });
+  in.ForEach(node["addresses"], "snat.addresses",
+             [&](const YAML::Node& item, const std::string& field) {
+               IpAddress address;
+               in.Read(item, field, address);
+               AddOnce(in, item, field, address.ToString(), address, snat.addresses);
+             });
   if (snat.addresses.size() > 16) in.Fail(node["addresses"], "snat.addresses", "more than 16");
   ReadPorts(in, node["ports"], snat);
 }
 
 void ReadExpiry(YamlReader& in, const YAML::Node& node, ExpirySettings& expiry) {
   if (!in.ExpectMap(node, "expiry", {"established", "closing", "closed"})) return;
-  in.Read(node["established"], "expiry.established", expiry.established);
-  in.Read(node["closing"], "expiry.closing", expiry.closing);
-  in.Read(node["closed"], "expiry.closed", expiry.closed);
+  in.Read(node["established"], "expiry.established", expiry.established, kShortestExpiry);
+  in.Read(node["closing"], "expiry.closing", expiry.closing, kShortestExpiry);
+  in.Read(node["closed"], "expiry.closed", expiry.closed, kShortestExpiry);
 }
 
 void ReadMoves(YamlReader& in, const YAML::Node& node, MoveSettings& moves) {
-  if (!in.ExpectMap(node, "moves", {"min_age", "trim_after", "arm_timeout", "resend_interval",
-                                    "ack_timeout", "reconnect_timeout"})) {
+  if (!in.ExpectMap(node, "moves",
+                    {"min_age", "trim_after", "arm_timeout", "resend_interval", "ack_timeout",
+                     "reconnect_timeout"})) {
     return;
   }
   in.Read(node["min_age"], "moves.min_age", moves.min_age);
   in.Read(node["trim_after"], "moves.trim_after", moves.trim_after);
-  in.Read(node["arm_timeout"], "moves.arm_timeout", moves.arm_timeout);
-  in.Read(node["resend_interval"], "moves.resend_interval", moves.resend_interval);
-  in.Read(node["ack_timeout"], "moves.ack_timeout", moves.ack_timeout);
-  in.Read(node["reconnect_timeout"], "moves.reconnect_timeout", moves.reconnect_timeout);
-  if (in.ok() && moves.resend_interval < std::chrono::milliseconds(1)) {
-    in.Fail(node["resend_interval"], "moves.resend_interval", "is shorter than 1ms");
-  }
+  in.Read(node["arm_timeout"], "moves.arm_timeout", moves.arm_timeout, kShortestTimeout);
+  in.Read(node["resend_interval"], "moves.resend_interval", moves.resend_interval,
+          kShortestTimeout);
+  in.Read(node["ack_timeout"], "moves.ack_timeout", moves.ack_timeout, kShortestTimeout);
+  in.Read(node["reconnect_timeout"], "moves.reconnect_timeout", moves.reconnect_timeout,
+          kShortestTimeout);
 }
 
 void ReadBackend(YamlReader& in, const YAML::Node& node, const std::string& field,
@@ -79,17 +98,23 @@ void ReadBackend(YamlReader& in, const YAML::Node& node, const std::string& fiel
   }
 }
 
-void ReadService(YamlReader& in, const YAML::Node& node, const std::string& field, Desired& desired) {
+void ReadService(YamlReader& in, const YAML::Node& node, const std::string& field,
+                 Desired& desired) {
   if (!in.ExpectMap(node, field, {"name", "vip", "snat", "backends"}) ||
       !in.Require(node, field, "name") || !in.Require(node, field, "vip")) {
     return;
   }
   ServiceWithBackends service;
   in.Read(node["name"], field + ".name", service.spec.name);
+  if (in.ok() && !IsServiceName(service.spec.name)) {
+    in.Fail(node["name"], field + ".name",
+            absl::StrCat("\"", service.spec.name, "\" is not ", kServiceNames));
+  }
   in.Read(node["vip"], field + ".vip", service.spec.vip);
   in.Read(node["snat"], field + ".snat", service.spec.snat);
-  in.ForEach(node["backends"], field + ".backends",
-             [&](const YAML::Node& item, const std::string& at) { ReadBackend(in, item, at, service); });
+  in.ForEach(
+      node["backends"], field + ".backends",
+      [&](const YAML::Node& item, const std::string& at) { ReadBackend(in, item, at, service); });
   const std::string name = service.spec.name;
   if (in.ok() && !desired.emplace(name, std::move(service)).second) {
     in.Fail(node["name"], field + ".name", absl::StrCat("\"", name, "\" is given twice"));
@@ -97,16 +122,21 @@ void ReadService(YamlReader& in, const YAML::Node& node, const std::string& fiel
 }
 
 void ReadSettings(YamlReader& in, const YAML::Node& root, Settings& settings) {
-  in.ForEach(root["interfaces"], "interfaces", [&](const YAML::Node& item, const std::string& field) {
-    std::string name;
-    in.Read(item, field, name);
-    settings.interfaces.push_back(name);
-  });
+  in.ForEach(
+      root["interfaces"], "interfaces", [&](const YAML::Node& item, const std::string& field) {
+        std::string name;
+        in.Read(item, field, name);
+        if (name.empty() || name.size() >= IFNAMSIZ) {
+          in.Fail(item, field, absl::StrCat("\"", name, "\" is not the name of an interface"));
+        }
+        AddOnce(in, item, field, name, name, settings.interfaces);
+      });
   ReadSnat(in, root["snat"], settings.snat);
   std::string unknown = "reset";
   in.Read(root["unknown_tcp"], "unknown_tcp", unknown);
   if (unknown != "reset" && unknown != "drop") {
-    in.Fail(root["unknown_tcp"], "unknown_tcp", absl::StrCat("\"", unknown, "\" is not reset or drop"));
+    in.Fail(root["unknown_tcp"], "unknown_tcp",
+            absl::StrCat("\"", unknown, "\" is not reset or drop"));
   }
   settings.reset_unknown = unknown == "reset";
   if (in.ExpectMap(root["limits"], "limits", {"connections"})) {
@@ -122,8 +152,9 @@ absl::StatusOr<Config> ParseConfig(const std::string& text, const std::string& f
   YamlReader in(file);
   const YAML::Node root = in.Parse(text);
   Config config;
-  if (in.ok() && in.ExpectMap(root, "", {"interfaces", "snat", "unknown_tcp", "limits", "expiry",
-                                         "moves", "services"})) {
+  if (in.ok() && in.ExpectMap(root, "",
+                              {"interfaces", "snat", "unknown_tcp", "limits", "expiry", "moves",
+                               "services"})) {
     ReadSettings(in, root, config.settings);
     in.ForEach(root["services"], "services", [&](const YAML::Node& item, const std::string& field) {
       ReadService(in, item, field, config.desired);
@@ -131,8 +162,6 @@ absl::StatusOr<Config> ParseConfig(const std::string& text, const std::string& f
     if (in.ok() && config.settings.interfaces.empty()) {
       in.Fail(root, "interfaces", "names no interface to attach to");
     }
-  } else if (in.ok()) {
-    in.Fail(root, "the file", "is empty");
   }
   if (!in.ok()) return in.status();
   return config;
@@ -142,7 +171,8 @@ absl::StatusOr<Config> LoadConfig(const std::string& file) {
   std::ifstream stream(file);
   std::ostringstream text;
   text << stream.rdbuf();
-  if (!stream) return ErrnoStatus(errno != 0 ? errno : EIO, absl::StrCat("read configuration file ", file));
+  if (!stream)
+    return ErrnoStatus(errno != 0 ? errno : EIO, absl::StrCat("read configuration file ", file));
   return ParseConfig(text.str(), file);
 }
 

@@ -48,14 +48,18 @@ Overrides Difference(const Desired& file, const Desired& desired) {
 Desired Apply(const Overrides& overrides, const Desired& file) {
   Desired desired = file;
   for (const auto& [name, spec] : overrides.services) {
-    if (spec) desired[name].spec = *spec;
-    else desired.erase(name);
+    if (spec)
+      desired[name].spec = *spec;
+    else
+      desired.erase(name);
   }
   for (const auto& [key, backend] : overrides.backends) {
     const auto service = desired.find(key.first);
     if (service == desired.end()) continue;
-    if (backend) service->second.backends[key.second] = *backend;
-    else service->second.backends.erase(key.second);
+    if (backend)
+      service->second.backends[key.second] = *backend;
+    else
+      service->second.backends.erase(key.second);
   }
   return desired;
 }
@@ -86,7 +90,7 @@ std::string FormatOverrides(const Overrides& overrides) {
     }
     out << YAML::EndMap;
   }
-  out << YAML::EndSeq << YAML::EndMap;
+  out << YAML::EndSeq << YAML::Key << "complete" << YAML::Value << true << YAML::EndMap;
   return absl::StrCat(out.c_str(), "\n");
 }
 
@@ -95,17 +99,21 @@ absl::StatusOr<Overrides> ParseOverrides(const std::string& text, const std::str
   const YAML::Node root = in.Parse(text);
   Overrides overrides;
   uint32_t version = 0;
-  if (in.ok() && !root.IsMap()) in.Fail(root, "the file", "is empty or torn");
-  if (!in.ExpectMap(root, "", {"version", "services", "backends"})) return in.status();
-  if (in.Require(root, "the file", "version")) in.Read(root["version"], "version", version, kVersion, kVersion);
+  if (!in.ok() || !in.ExpectMap(root, "", {"version", "services", "backends", "complete"}))
+    return in.status();
+  if (in.Require(root, "the file", "version"))
+    in.Read(root["version"], "version", version, kVersion, kVersion);
   in.ForEach(root["services"], "services", [&](const YAML::Node& node, const std::string& field) {
-    if (!in.ExpectMap(node, field, {"name", "vip", "snat", "removed"}) || !in.Require(node, field, "name")) return;
+    if (!in.ExpectMap(node, field, {"name", "vip", "snat", "removed"}) ||
+        !in.Require(node, field, "name"))
+      return;
     ServiceSpec spec;
     bool removed = false;
+    in.Read(node["removed"], field + ".removed", removed);
+    if (!removed) in.Require(node, field, "vip");
     in.Read(node["name"], field + ".name", spec.name);
     in.Read(node["vip"], field + ".vip", spec.vip);
     in.Read(node["snat"], field + ".snat", spec.snat);
-    in.Read(node["removed"], field + ".removed", removed);
     overrides.services[spec.name] = removed ? std::nullopt : std::optional(spec);
   });
   in.ForEach(root["backends"], "backends", [&](const YAML::Node& node, const std::string& field) {
@@ -121,8 +129,13 @@ absl::StatusOr<Overrides> ParseOverrides(const std::string& text, const std::str
     in.Read(node["weight"], field + ".weight", backend.weight, 0, 65535);
     in.Read(node["draining"], field + ".draining", backend.draining);
     in.Read(node["removed"], field + ".removed", removed);
-    overrides.backends[{service, backend.endpoint}] = removed ? std::nullopt : std::optional(backend);
+    overrides.backends[{service, backend.endpoint}] =
+        removed ? std::nullopt : std::optional(backend);
   });
+  // The last key: a file that lost its end would otherwise be a shorter list of changes.
+  bool complete = false;
+  in.Read(root["complete"], "complete", complete);
+  if (!complete) in.Fail(root, "complete", "is missing: the file has lost its end");
   if (!in.ok()) return in.status();
   return overrides;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "userspace/agent/validate.h"
 
+#include <algorithm>
 #include <limits>
 #include <map>
 
@@ -9,16 +10,6 @@
 
 namespace unpin {
 namespace {
-
-absl::Status ValidateName(const std::string& name) {
-  bool valid = !name.empty() && name.size() <= 63;
-  for (const char c : name) {
-    valid = valid && (absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '-');
-  }
-  if (valid) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("service name: \"", name, "\" is not 1 to 63 of a-z, 0-9 and -"));
-}
 
 absl::Status ValidateBackend(const std::string& service, const BackendSpec& backend) {
   const std::string where =
@@ -37,7 +28,10 @@ absl::Status ValidateBackend(const std::string& service, const BackendSpec& back
 }
 
 absl::Status ValidateService(const ServiceSpec& spec, const DesiredLimits& limits) {
-  if (absl::Status status = ValidateName(spec.name); !status.ok()) return status;
+  if (!IsServiceName(spec.name)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("service name: \"", spec.name, "\" is not ", kServiceNames));
+  }
   if (spec.vip.port == 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("service ", spec.name, ": vip: port 0 is not in 1..65535"));
@@ -56,6 +50,13 @@ absl::Status ValidateService(const ServiceSpec& spec, const DesiredLimits& limit
 
 }  // namespace
 
+bool IsServiceName(const std::string& name) {
+  const auto is_valid = [](char c) {
+    return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '-';
+  };
+  return !name.empty() && name.size() <= 63 && std::ranges::all_of(name, is_valid);
+}
+
 absl::Status ValidateDesired(const Desired& desired, const DesiredLimits& limits) {
   if (desired.size() > limits.services) {
     return absl::ResourceExhaustedError(
@@ -67,8 +68,8 @@ absl::Status ValidateDesired(const Desired& desired, const DesiredLimits& limits
     if (absl::Status status = ValidateService(service.spec, limits); !status.ok()) return status;
     const auto [other, inserted] = vips.emplace(service.spec.vip, name);
     if (!inserted) {
-      return absl::AlreadyExistsError(absl::StrCat("service ", name, ": vip: ",
-                                                   service.spec.vip.ToString(),
+      return absl::AlreadyExistsError(absl::StrCat("service ", name,
+                                                   ": vip: ", service.spec.vip.ToString(),
                                                    " is that of service ", other->second));
     }
     backends += service.backends.size();
@@ -82,8 +83,8 @@ absl::Status ValidateDesired(const Desired& desired, const DesiredLimits& limits
       if (absl::Status status = ValidateBackend(name, backend); !status.ok()) return status;
       if (const auto vip = vips.find(endpoint); vip != vips.end()) {
         return absl::InvalidArgumentError(absl::StrCat("service ", name, ", backend ",
-                                                       endpoint.ToString(), ": is the VIP of service ",
-                                                       vip->second));
+                                                       endpoint.ToString(),
+                                                       ": is the VIP of service ", vip->second));
       }
     }
   }

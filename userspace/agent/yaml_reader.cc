@@ -13,10 +13,18 @@ namespace unpin {
 
 YAML::Node YamlReader::Parse(const std::string& text) {
   try {  // the library's way of reporting a syntax error
-    return YAML::Load(text);
+    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
+    const YAML::Node first = documents.empty() ? YAML::Node() : documents.front();
+    if (first.IsNull())
+      Fail(first, "the file", "is empty");
+    else if (!first.IsMap())
+      Fail(first, "the file", "is not a map of fields");
+    else if (documents.size() > 1)
+      Fail(documents[1], "the file", "has more than one document");
+    if (ok()) return first;
   } catch (const YAML::Exception& error) {
-    status_ = absl::InvalidArgumentError(absl::StrCat(file_, ":", error.mark.line + 1, ":",
-                                                      error.mark.column + 1, ": ", error.msg));
+    status_ = absl::InvalidArgumentError(
+        absl::StrCat(file_, ":", error.mark.line + 1, ":", error.mark.column + 1, ": ", error.msg));
   }
   return YAML::Node();
 }
@@ -65,7 +73,8 @@ std::optional<std::string> YamlReader::Scalar(const YAML::Node& node, const std:
   return std::nullopt;
 }
 
-bool YamlReader::Require(const YAML::Node& parent, const std::string& field, absl::string_view key) {
+bool YamlReader::Require(const YAML::Node& parent, const std::string& field,
+                         absl::string_view key) {
   if (!ok()) return false;
   if (parent[std::string(key)].IsDefined()) return true;
   Fail(parent, absl::StrCat(field, ".", key), "is missing");
@@ -79,18 +88,27 @@ void YamlReader::Read(const YAML::Node& node, const std::string& field, std::str
 void YamlReader::Read(const YAML::Node& node, const std::string& field, bool& value) {
   const auto text = Scalar(node, field, "true or false");
   if (!text) return;
-  if (*text == "true") value = true;
-  else if (*text == "false") value = false;
-  else Fail(node, field, absl::StrCat("\"", *text, "\" is not true or false"));
+  if (*text == "true")
+    value = true;
+  else if (*text == "false")
+    value = false;
+  else
+    Fail(node, field, absl::StrCat("\"", *text, "\" is not true or false"));
 }
 
-void YamlReader::Read(const YAML::Node& node, const std::string& field, Duration& value) {
+void YamlReader::Read(const YAML::Node& node, const std::string& field, Duration& value,
+                      Duration low) {
   const auto text = Scalar(node, field, "a duration");
   if (!text) return;
   absl::Duration duration;
   if (!absl::ParseDuration(*text, &duration) || duration < absl::ZeroDuration() ||
       duration > absl::Hours(24 * 365)) {
-    return Fail(node, field, absl::StrCat("\"", *text, "\" is not a duration such as 20ms, 1s or 2h"));
+    return Fail(node, field,
+                absl::StrCat("\"", *text, "\" is not a duration such as 20ms, 1s or 2h"));
+  }
+  if (duration < absl::FromChrono(low)) {
+    return Fail(node, field,
+                absl::StrCat("is shorter than ", absl::FormatDuration(absl::FromChrono(low))));
   }
   value = absl::ToChronoNanoseconds(duration);
 }
@@ -99,16 +117,20 @@ void YamlReader::Read(const YAML::Node& node, const std::string& field, IpAddres
   const auto text = Scalar(node, field, "an IPv4 address");
   if (!text) return;
   const absl::StatusOr<IpAddress> address = ParseIpAddress(*text);
-  if (address.ok()) value = *address;
-  else Fail(node, field, address.status().message());
+  if (address.ok())
+    value = *address;
+  else
+    Fail(node, field, address.status().message());
 }
 
 void YamlReader::Read(const YAML::Node& node, const std::string& field, Endpoint& value) {
   const auto text = Scalar(node, field, "an address:port");
   if (!text) return;
   const absl::StatusOr<Endpoint> endpoint = ParseEndpoint(*text);
-  if (endpoint.ok()) value = *endpoint;
-  else Fail(node, field, endpoint.status().message());
+  if (endpoint.ok())
+    value = *endpoint;
+  else
+    Fail(node, field, endpoint.status().message());
 }
 
 void YamlReader::Read(const YAML::Node& node, const std::string& field, uint32_t& value,

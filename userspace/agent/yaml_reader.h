@@ -24,7 +24,7 @@ class YamlReader {
   const absl::Status& status() const { return status_; }
   bool ok() const { return status_.ok(); }
 
-  // The document, or a null node with the parser's complaint kept.
+  // The document, which is a map; or a null node with the complaint kept.
   YAML::Node Parse(const std::string& text);
 
   // True if `node` is a map that has no other keys than these.
@@ -38,7 +38,7 @@ class YamlReader {
   // Each leaves `value` as it is if the node is absent. `required` makes absence an error at `parent`.
   void Read(const YAML::Node& node, const std::string& field, std::string& value);
   void Read(const YAML::Node& node, const std::string& field, bool& value);
-  void Read(const YAML::Node& node, const std::string& field, Duration& value);
+  void Read(const YAML::Node& node, const std::string& field, Duration& value, Duration low = {});
   void Read(const YAML::Node& node, const std::string& field, IpAddress& value);
   void Read(const YAML::Node& node, const std::string& field, Endpoint& value);
   void Read(const YAML::Node& node, const std::string& field, uint32_t& value, uint32_t low,
