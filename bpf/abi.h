@@ -57,7 +57,7 @@ struct unpin_service {
   __u32 id;    /* index into maglev_tables; < UNPIN_MAX_SERVICES */
   __u32 flags; /* enum unpin_service_flags */
   __u32 slots; /* entries of its Maglev table; 0: no backend is up */
-  __u32 pad;
+  __u32 new_per_second; /* new connections; 0: no limit */
 };
 static_assert(sizeof(struct unpin_service) == 16, "unpin_service");
 
@@ -76,6 +76,14 @@ struct unpin_backend {
   __u32 pad;
 };
 static_assert(sizeof(struct unpin_backend) == 16, "unpin_backend");
+
+/* How a backend stands just now, beyond what the agent has decided. */
+struct unpin_standing {
+  __u64 suspect_until_ns; /* data plane: it broke or refused a connection; until then others come first */
+  __u32 is_capped;        /* agent: `room` holds */
+  __u32 room;             /* new connections it may still take; the data plane counts down, the agent sets it anew */
+};
+static_assert(sizeof(struct unpin_standing) == 16, "unpin_standing");
 
 /* ---- what is done to a packet ---- */
 
@@ -163,6 +171,7 @@ enum unpin_flow_flags {
   UNPIN_FLOW_FIN = 1 << 0, /* this direction sent FIN */
   UNPIN_FLOW_RST = 1 << 1, /* this direction sent RST */
   UNPIN_FLOW_ORPHAN = 1 << 2, /* s2c: its client opened a new connection from the same port; keeps the SNAT port quiet */
+  UNPIN_FLOW_ABANDONED = 1 << 3, /* its backend is dead: either end is answered with RST */
 };
 
 /* One direction of an established connection. */
@@ -253,6 +262,7 @@ enum unpin_event_type {
   UNPIN_EVENT_ACKNOWLEDGED, /* the client's ACK has passed the GOAWAY */
   UNPIN_EVENT_HOLE,         /* the client reports a hole at the boundary: resend now */
   UNPIN_EVENT_NO_NEIGHBOR,  /* no next hop towards backend is known: resolve it */
+  UNPIN_EVENT_SUSPECT,      /* backend broke or refused a connection: probe it */
 };
 
 struct unpin_event {
@@ -262,7 +272,7 @@ struct unpin_event {
   __u32 backend;
   __u32 move;
   __u32 sequence; /* COMMITTED, ACKNOWLEDGED, HOLE: the boundary */
-  struct unpin_flow_key s2c; /* NO_NEIGHBOR: unset */
+  struct unpin_flow_key s2c; /* NO_NEIGHBOR, SUSPECT: unset */
   struct unpin_flow_key c2s;
   __u32 pad;
 };
@@ -317,6 +327,9 @@ static_assert(sizeof(struct unpin_arm_args) == 40, "unpin_arm_args");
 
 /* disarm_goaway: take an ARMED flow back to NONE. Uses s2c; out: state (COMMITTED: it was too late). */
 
+/* abandon_connection: answer both ends with RST from now on. Uses s2c; out: refusal (NOT_FOUND, or CLOSING: it was
+ * closed already). */
+
 enum unpin_restore_result {
   UNPIN_RESTORE_DONE,
   UNPIN_RESTORE_STALE,   /* another epoch, or gone: forget the gap */
@@ -369,6 +382,9 @@ enum unpin_verdict {
   UNPIN_REPLY_RESET_UNKNOWN, /* first of the replies: mid-stream, no such connection */
   UNPIN_REPLY_RESET_TABLE_FULL,
   UNPIN_REPLY_RESET_NO_BACKEND,
+  UNPIN_REPLY_RESET_BACKENDS_FULL, /* every backend that is up has as many connections as it may */
+  UNPIN_REPLY_RESET_OVER_RATE,     /* the service has had its new connections of this second */
+  UNPIN_REPLY_RESET_ABANDONED,     /* the connection's backend is dead */
 
   UNPIN_DROP_TTL, /* first of the drops */
   UNPIN_DROP_FRAGMENT,

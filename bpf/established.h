@@ -2,6 +2,7 @@
 /* A packet of an established connection: follow it, translate it, rewrite it. */
 #pragma once
 
+#include "bpf/reset.h"
 #include "bpf/rewrite.h"
 #include "bpf/track.h"
 #include "bpf/translate.h"
@@ -48,6 +49,13 @@ static __always_inline void refresh_next_hop(struct xdp_md *ctx, struct unpin_fl
   flow->rewrite = rewrite;
 }
 
+/* A connection that has ended for us, but not yet for whoever sent this. */
+static __always_inline enum unpin_verdict refuse_packet(struct xdp_md *ctx, const struct packet *pkt,
+                                                        const struct unpin_flow *flow) {
+  if (flow->flags & UNPIN_FLOW_ORPHAN) return UNPIN_DROP_UNKNOWN;
+  return answer_with_reset(ctx, pkt, UNPIN_REPLY_RESET_ABANDONED);
+}
+
 static __noinline enum unpin_verdict forward_established(struct xdp_md *ctx, struct packet *pkt,
                                                          struct unpin_flow *flow) {
   struct unpin_scratch *room = find_scratch();
@@ -57,12 +65,12 @@ static __noinline enum unpin_verdict forward_established(struct xdp_md *ctx, str
   if (!room) return UNPIN_DROP_INTERNAL;
   if (pkt->is_first_fragment)
     return UNPIN_DROP_FRAGMENT; /* the others cannot follow it: they name no ports */
-  if (flow->flags & UNPIN_FLOW_ORPHAN) return UNPIN_DROP_UNKNOWN;
+  if (flow->flags & (UNPIN_FLOW_ORPHAN | UNPIN_FLOW_ABANDONED)) return refuse_packet(ctx, pkt, flow);
   refresh_next_hop(ctx, flow);
   touch_flow(flow, pkt);
-  if (pkt->flags & (TCP_FIN | TCP_RST)) note_closing(flow, pkt);
   verdict = flow->direction == UNPIN_S2C ? forward_s2c(ctx, pkt, flow, room, &added)
                                          : forward_c2s(ctx, pkt, flow, room, &added);
+  if (pkt->flags & (TCP_FIN | TCP_RST)) note_closing(flow, pkt);
   if (verdict == UNPIN_DROP_STRADDLE) return verdict;
   failure = rewrite_packet(ctx, pkt, &flow->rewrite, added);
   return failure ? failure : verdict;

@@ -2,9 +2,9 @@
 /* The flow table: find a direction, insert both, note their closing. */
 #pragma once
 
-#include "bpf/events.h"
 #include "bpf/maps.h"
 #include "bpf/packet.h"
+#include "bpf/standing.h"
 
 static __always_inline struct unpin_flow *find_flow(const struct unpin_flow_key *key) {
   return bpf_map_lookup_elem(&flows, key);
@@ -64,7 +64,15 @@ static __noinline void report_connection(const struct unpin_flow *flow, const st
   emit_event(&event);
 }
 
-/* Remembers FIN and RST; the connection stays for its quiet time. */
+/* An HTTP/2 server that means to go says GOAWAY first (RFC 9113 section 6.8); one whose process has died does not. */
+static __always_inline int is_broken_off(const struct unpin_flow *flow, const struct unpin_flow *reverse) {
+  const struct unpin_follower *f = &flow->follower;
+
+  return flow->direction == UNPIN_S2C && !flow->flags && reverse && !reverse->flags &&
+         f->protocol == UNPIN_PROTOCOL_H2 && !f->epoch && !(f->flags & (UNPIN_FOLLOWER_GOAWAY_SEEN | UNPIN_FOLLOWER_LOST));
+}
+
+/* Remembers FIN and RST; the connection stays for its quiet time. To be called once the packet has been followed. */
 static inline __noinline void note_closing(struct unpin_flow *flow, const struct packet *pkt) {
   const __u8 news = (pkt->flags & TCP_FIN ? UNPIN_FLOW_FIN : 0) | (pkt->flags & TCP_RST ? UNPIN_FLOW_RST : 0);
   const struct unpin_flow *reverse;
@@ -73,6 +81,7 @@ static inline __noinline void note_closing(struct unpin_flow *flow, const struct
   if (!(news & ~flow->flags)) return;
   reverse = find_flow(&flow->reverse);
   was_closed = is_closed(flow, reverse);
+  if (is_broken_off(flow, reverse)) suspect_backend(flow->service, flow->backend);
   flow->flags |= news;
   if (!was_closed && is_closed(flow, reverse)) report_connection(flow, &pkt->key, UNPIN_EVENT_CLOSED, 0);
 }

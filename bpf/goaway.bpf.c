@@ -90,6 +90,26 @@ int disarm_goaway(struct xdp_md *ctx) {
   return 0;
 }
 
+/* Packets of a client that missed this RST, or took it for an attack (RFC 5961), are answered with another. */
+SEC("xdp")
+int abandon_connection(struct xdp_md *ctx) {
+  struct unpin_arm_args *args = arguments(ctx, sizeof(*args));
+  struct unpin_flow *s2c, *c2s = NULL;
+  struct unpin_flow_key key;
+
+  if (!args) return 0;
+  key = args->s2c;
+  args->refusal = UNPIN_REFUSAL_NOT_FOUND;
+  s2c = find_flow(&key);
+  if (s2c && s2c->direction == UNPIN_S2C && !(s2c->flags & UNPIN_FLOW_ORPHAN)) c2s = find_flow(&s2c->reverse);
+  if (!c2s) return 0;
+  args->refusal = is_closed(s2c, c2s) ? UNPIN_REFUSAL_CLOSING : UNPIN_REFUSAL_NONE;
+  s2c->flags |= UNPIN_FLOW_RST | UNPIN_FLOW_ABANDONED;
+  c2s->flags |= UNPIN_FLOW_RST | UNPIN_FLOW_ABANDONED;
+  if (!args->refusal) report_connection(s2c, &key, UNPIN_EVENT_CLOSED, 0);
+  return 0;
+}
+
 /* Takes over what the agent has followed. Called under the flow's lock. */
 static __always_inline __u32 take_over(struct unpin_flow *flow, const struct unpin_follower *followed, __u32 give_up) {
   struct unpin_follower *f = &flow->follower;

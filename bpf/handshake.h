@@ -3,6 +3,7 @@
  * a flood of SYNs evicts nothing but its like. */
 #pragma once
 
+#include "bpf/admission.h"
 #include "bpf/flow.h"
 #include "bpf/http2.h"
 #include "bpf/reset.h"
@@ -110,8 +111,9 @@ static __noinline enum unpin_verdict open_connection(struct xdp_md *ctx, struct 
   struct unpin_flow_key s2c;
 
   if (!room) return UNPIN_DROP_INTERNAL;
+  if (!admit(service, bpf_ktime_get_ns())) return answer_with_reset(ctx, pkt, UNPIN_REPLY_RESET_OVER_RATE);
   steer(service, &pkt->key, &steered);
-  if (!steered.backend) return answer_with_reset(ctx, pkt, UNPIN_REPLY_RESET_NO_BACKEND);
+  if (!steered.backend) return answer_with_reset(ctx, pkt, steered.refusal);
   fill_half_open(&room->c2s_half, pkt, &steered, service->id, UNPIN_C2S);
   fill_half_open(&room->s2c_half, pkt, &steered, service->id, UNPIN_S2C);
   room->s2c_half.reverse = pkt->key;
@@ -127,6 +129,7 @@ static __noinline enum unpin_verdict open_connection(struct xdp_md *ctx, struct 
   if (bpf_map_update_elem(&half_open, &s2c, &room->s2c_half, BPF_ANY) ||
       bpf_map_update_elem(&half_open, &pkt->key, &room->c2s_half, BPF_ANY))
     return UNPIN_DROP_INTERNAL;
+  take_room(steered.id);
   return forward_half_open(ctx, pkt, &room->c2s_half, UNPIN_FORWARD_SYN);
 }
 
@@ -242,7 +245,10 @@ static __always_inline enum unpin_verdict handshake_s2c(struct xdp_md *ctx, stru
     return forward_half_open(ctx, pkt, half, UNPIN_FORWARD_SYN_ACK);
   }
   verdict = forward_half_open(ctx, pkt, half, UNPIN_FORWARD_S2C);
-  if (pkt->flags & TCP_RST) forget_half_open(&pkt->key, half); /* refused: nobody holds the port */
+  if (pkt->flags & TCP_RST) {
+    suspect_backend(half->service, half->backend);
+    forget_half_open(&pkt->key, half); /* refused: nobody holds the port */
+  }
   return verdict;
 }
 

@@ -26,6 +26,24 @@ struct {
   __uint(pinning, LIBBPF_PIN_BY_NAME);
 } backends SEC(".maps");
 
+/* How backends stand just now.               both write; steer.h reads */
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(max_entries, UNPIN_MAX_BACKENDS);
+  __type(key, __u32);
+  __type(value, struct unpin_standing);
+  __uint(pinning, LIBBPF_PIN_BY_NAME);
+} standings SEC(".maps");
+
+/* When a service's next new connection is in time (ns, see admission.h).   data plane only */
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(max_entries, UNPIN_MAX_SERVICES);
+  __type(key, __u32);
+  __type(value, __u64);
+  __uint(pinning, LIBBPF_PIN_BY_NAME);
+} admissions SEC(".maps");
+
 /* One lookup table (slot -> backend) a service, replaced whole, so that no packet sees half an update.
  *                                            agent writes; steer.h reads */
 struct maglev_table {

@@ -52,6 +52,7 @@ void DataPlaneTest::SetScene() {
   SetBackendState(0, UNPIN_BACKEND_SERVING);
   SetBackendState(1, UNPIN_BACKEND_SERVING);
   UseBackend(0);
+  for (const uint32_t id : kBackend) EXPECT_TRUE(plane_->PutStanding(id, {}).ok());
   SetServiceFlags(UNPIN_SERVICE_SNAT);
 }
 
@@ -70,7 +71,7 @@ void DataPlaneTest::SetBackendState(int which, uint32_t state) {
 
 void DataPlaneTest::SetServiceFlags(uint32_t flags, const std::string& vip) {
   const unpin_service_key key = {htonl(Quad(vip)), htons(kVipPort), IPPROTO_TCP, 0};
-  EXPECT_TRUE(plane_->PutService(key, {.id = kService, .flags = flags, .slots = 7, .pad = 0}).ok());
+  EXPECT_TRUE(plane_->PutService(key, {.id = kService, .flags = flags, .slots = 7, .new_per_second = 0}).ok());
 }
 
 Outcome DataPlaneTest::Run(const Bytes& frame, uint32_t ifindex) {

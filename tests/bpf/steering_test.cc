@@ -49,7 +49,7 @@ TEST_F(Steering, SlotsAreUsedEvenly) {
   ASSERT_TRUE(
       plane_
           ->PutService({htonl(Quad(kVip)), htons(kVipPort), IPPROTO_TCP, 0},
-                       {.id = kService, .flags = UNPIN_SERVICE_SNAT, .slots = 101, .pad = 0})
+                       {.id = kService, .flags = UNPIN_SERVICE_SNAT, .slots = 101, .new_per_second = 0})
           .ok());
   int to_first = 0;
   for (uint16_t port = 1; port <= 1000; ++port) {

@@ -66,7 +66,7 @@ TEST_F(ProgramTest, CountsBothDirectionsOfAConnection) {
 
 TEST_F(ProgramTest, AdoptsWhatAnEarlierAgentLeftAgainAndAgain) {
   const unpin_service_key key = {.address = 1, .port = 2, .protocol = 6, .pad = 0};
-  const unpin_service service = {.id = 7, .flags = 1, .slots = 65537, .pad = 0};
+  const unpin_service service = {.id = 7, .flags = 1, .slots = 65537, .new_per_second = 0};
   {
     const auto first = Program::Load(options_);
     ASSERT_TRUE(first.ok()) << first.status();

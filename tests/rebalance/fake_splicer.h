@@ -37,6 +37,10 @@ struct FakeSplicer : Splicer {
     return emit;
   }
   absl::StatusOr<std::vector<ConnectionKey>> Unacknowledged() override { return unacknowledged; }
+  absl::Status Abandon(const ConnectionKey& key) override {
+    calls.push_back(absl::StrCat("abandon ", key.client.ToString()));
+    return absl::OkStatus();
+  }
 
   std::vector<std::string> calls;
   std::map<MoveId, BackendId> pins;

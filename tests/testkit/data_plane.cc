@@ -191,6 +191,14 @@ absl::Status DataPlane::PutBackend(uint32_t id, const unpin_backend& backend) {
   return Put(ingress_->maps.backends, id, backend);
 }
 
+absl::Status DataPlane::PutStanding(uint32_t id, const unpin_standing& standing) {
+  return Put(ingress_->maps.standings, id, standing);
+}
+
+absl::StatusOr<unpin_standing> DataPlane::Standing(uint32_t id) const {
+  return Get<unpin_standing>(ingress_->maps.standings, id);
+}
+
 absl::Status DataPlane::PutTable(uint32_t service, const std::vector<uint32_t>& slots) {
   bpf_map_create_opts opts = {};
   opts.sz = sizeof(opts);
@@ -267,6 +275,9 @@ absl::StatusOr<unpin_arm_args> DataPlane::ArmGoaway(unpin_arm_args args) {
 }
 absl::StatusOr<unpin_arm_args> DataPlane::DisarmGoaway(unpin_arm_args args) {
   return Call(goaway_->progs.disarm_goaway, args);
+}
+absl::StatusOr<unpin_arm_args> DataPlane::AbandonConnection(unpin_arm_args args) {
+  return Call(goaway_->progs.abandon_connection, args);
 }
 absl::StatusOr<unpin_restore_args> DataPlane::RestoreFollower(unpin_restore_args args) {
   return Call(goaway_->progs.restore_follower, args);

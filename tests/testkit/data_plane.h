@@ -45,6 +45,8 @@ class DataPlane {
   absl::Status PutService(const unpin_service_key& key, const unpin_service& service);
   absl::Status EraseService(const unpin_service_key& key);
   absl::Status PutBackend(uint32_t id, const unpin_backend& backend);
+  absl::Status PutStanding(uint32_t id, const unpin_standing& standing);
+  absl::StatusOr<unpin_standing> Standing(uint32_t id) const;
   absl::Status PutTable(uint32_t service, const std::vector<uint32_t>& slots);
   absl::Status PutControls(const unpin_controls& controls);
 
@@ -62,6 +64,7 @@ class DataPlane {
 
   absl::StatusOr<unpin_arm_args> ArmGoaway(unpin_arm_args args);
   absl::StatusOr<unpin_arm_args> DisarmGoaway(unpin_arm_args args);
+  absl::StatusOr<unpin_arm_args> AbandonConnection(unpin_arm_args args);
   absl::StatusOr<unpin_restore_args> RestoreFollower(unpin_restore_args args);
   absl::StatusOr<unpin_add_pin_args> AddPin(unpin_add_pin_args args);
   absl::StatusOr<unpin_add_pin_args> RemovePin(unpin_add_pin_args args);

@@ -17,6 +17,7 @@ std::optional<FlowEvent::Type> TypeOf(__u32 type) {
     case UNPIN_EVENT_ACKNOWLEDGED: return FlowEvent::Type::kAcknowledged;
     case UNPIN_EVENT_HOLE: return FlowEvent::Type::kHole;
     case UNPIN_EVENT_NO_NEIGHBOR: return FlowEvent::Type::kNoNeighbor;
+    case UNPIN_EVENT_SUSPECT: return FlowEvent::Type::kSuspect;
     default: return std::nullopt;  // of a newer data plane
   }
 }

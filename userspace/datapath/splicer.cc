@@ -13,7 +13,7 @@
 #include "userspace/base/status.h"
 #include "userspace/datapath/abi_convert.h"
 #include "userspace/datapath/agent_program.h"
-#include "userspace/datapath/goaway_frame.h"
+#include "userspace/datapath/own_segments.h"
 
 namespace unpin {
 namespace {
@@ -113,11 +113,25 @@ absl::Status KernelSplicer::EmitGoaway(const ConnectionKey& key) {
                                                      ? ": the client already has it"
                                                      : ": it has not been committed"));
   }
-  return Annotate(Send(pair->s2c), what);
+  return Annotate(Send(pair->s2c, BuildGoawayFrame(pair->s2c)), what);
 }
 
-absl::Status KernelSplicer::Send(const unpin_flow& s2c) const {
-  const std::vector<uint8_t> frame = BuildGoawayFrame(s2c);
+absl::Status KernelSplicer::Abandon(const ConnectionKey& key) {
+  const std::string what = absl::StrCat("reset ", ToString(key));
+  const absl::StatusOr<FlowPair> pair = ReadFlowPair(flows_, C2sKeyOf(key));
+  if (absl::IsNotFound(pair.status()))
+    return absl::NotFoundError(what + ": the connection is gone");
+  if (!pair.ok()) return pair.status();
+  unpin_arm_args args = {};
+  args.s2c = pair->c2s.reverse;
+  absl::Status status = RunAgentProgram(program_.goaway().progs.abandon_connection, args);
+  if (!status.ok()) return status;
+  if (args.refusal != UNPIN_REFUSAL_NONE)
+    return absl::NotFoundError(what + ": the connection is gone");
+  return Annotate(Send(pair->s2c, BuildResetFrame(pair->s2c)), what);
+}
+
+absl::Status KernelSplicer::Send(const unpin_flow& s2c, const std::vector<uint8_t>& frame) const {
   sockaddr_ll to = {};
   to.sll_family = AF_PACKET;
   to.sll_protocol = htons(ETH_P_IP);

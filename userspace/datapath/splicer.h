@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pins and GOAWAYs: asks the data plane under the flow's lock, and sends the segment that it made room for.
+// Pins, GOAWAYs and resets: asks the data plane under the flow's lock, and sends the segment that it made room for.
 #pragma once
 
 #include <memory>
@@ -26,12 +26,13 @@ class KernelSplicer final : public Splicer {
   absl::Status Disarm(const ConnectionKey& key) override;
   absl::Status EmitGoaway(const ConnectionKey& key) override;
   absl::StatusOr<std::vector<ConnectionKey>> Unacknowledged() override;
+  absl::Status Abandon(const ConnectionKey& key) override;
 
  private:
   KernelSplicer(const Program& program, FlowMap flows, UniqueFd socket)
       : program_(program), flows_(std::move(flows)), socket_(std::move(socket)) {}
 
-  absl::Status Send(const unpin_flow& s2c) const;
+  absl::Status Send(const unpin_flow& s2c, const std::vector<uint8_t>& frame) const;
 
   const Program& program_;
   FlowMap flows_;

@@ -23,9 +23,12 @@ unpin_service_key KeyOf(const Endpoint& vip) {
 
 __u16 ToAbi(BackendRow::State state) {
   switch (state) {
-    case BackendRow::State::kServing: return UNPIN_BACKEND_SERVING;
-    case BackendRow::State::kDraining: return UNPIN_BACKEND_DRAINING;
-    case BackendRow::State::kDown: return UNPIN_BACKEND_DOWN;
+    case BackendRow::State::kServing:
+      return UNPIN_BACKEND_SERVING;
+    case BackendRow::State::kDraining:
+      return UNPIN_BACKEND_DRAINING;
+    case BackendRow::State::kDown:
+      return UNPIN_BACKEND_DOWN;
   }
   return UNPIN_BACKEND_DOWN;
 }
@@ -33,6 +36,11 @@ __u16 ToAbi(BackendRow::State state) {
 BackendRow::State FromAbi(__u16 state) {
   if (state == UNPIN_BACKEND_SERVING) return BackendRow::State::kServing;
   return state == UNPIN_BACKEND_DRAINING ? BackendRow::State::kDraining : BackendRow::State::kDown;
+}
+
+__u32 FlagsOf(const ServiceRow& row) {
+  return (row.snat ? __u32{UNPIN_SERVICE_SNAT} : 0) |
+         (row.source_hash ? __u32{UNPIN_SERVICE_SOURCE_HASH} : 0);
 }
 
 // A filled Maglev table, not yet anybody's.
@@ -59,8 +67,11 @@ absl::StatusOr<std::unique_ptr<KernelTables>> KernelTables::Open(const Program& 
   if (!services.ok()) return services.status();
   absl::StatusOr<Backends> backends = Backends::Open(maps.backends);
   if (!backends.ok()) return backends.status();
-  return std::unique_ptr<KernelTables>(new KernelTables(
-      *std::move(services), *std::move(backends), bpf_map__fd(maps.maglev_tables)));
+  absl::StatusOr<Standings> standings = Standings::Open(maps.standings);
+  if (!standings.ok()) return standings.status();
+  return std::unique_ptr<KernelTables>(new KernelTables(*std::move(services), *std::move(backends),
+                                                        *std::move(standings),
+                                                        bpf_map__fd(maps.maglev_tables)));
 }
 
 absl::StatusOr<std::vector<ServiceRow>> KernelTables::ReadServices() {
@@ -69,7 +80,9 @@ absl::StatusOr<std::vector<ServiceRow>> KernelTables::ReadServices() {
       services_.ForEach([&](const unpin_service_key& key, const unpin_service& service) {
         rows.push_back({.id = service.id,
                         .vip = EndpointOf(key.address, key.port),
-                        .snat = (service.flags & UNPIN_SERVICE_SNAT) != 0});
+                        .snat = (service.flags & UNPIN_SERVICE_SNAT) != 0,
+                        .source_hash = (service.flags & UNPIN_SERVICE_SOURCE_HASH) != 0,
+                        .new_per_second = service.new_per_second});
       });
   if (!status.ok()) return status;
   return rows;
@@ -77,14 +90,13 @@ absl::StatusOr<std::vector<ServiceRow>> KernelTables::ReadServices() {
 
 absl::StatusOr<std::vector<BackendRow>> KernelTables::ReadBackends() {
   std::vector<BackendRow> rows;
-  const absl::Status status =
-      backends_.ForEach([&](uint32_t id, const unpin_backend& backend) {
-        if (backend.state == UNPIN_BACKEND_FREE) return;
-        rows.push_back({.id = id,
-                        .service = backend.service,
-                        .endpoint = EndpointOf(backend.address, backend.port),
-                        .state = FromAbi(backend.state)});
-      });
+  const absl::Status status = backends_.ForEach([&](uint32_t id, const unpin_backend& backend) {
+    if (backend.state == UNPIN_BACKEND_FREE) return;
+    rows.push_back({.id = id,
+                    .service = backend.service,
+                    .endpoint = EndpointOf(backend.address, backend.port),
+                    .state = FromAbi(backend.state)});
+  });
   if (!status.ok()) return status;
   return rows;
 }
@@ -97,13 +109,26 @@ absl::Status KernelTables::PutBackend(const BackendRow& row) {
                                 .pad = 0});
 }
 
-absl::Status KernelTables::EraseBackend(BackendId id) { return backends_.Put(id, unpin_backend{}); }
+absl::Status KernelTables::EraseBackend(BackendId id) {
+  absl::Status status = standings_.Put(id, unpin_standing{});
+  status.Update(backends_.Put(id, unpin_backend{}));
+  return status;
+}
+
+// The data plane may count down or suspect between the two steps: that is lost until the next time.
+absl::Status KernelTables::SetRoom(BackendId id, std::optional<uint32_t> room) {
+  absl::StatusOr<unpin_standing> standing = standings_.Get(id);
+  if (!standing.ok()) return standing.status();
+  standing->is_capped = room.has_value();
+  standing->room = room.value_or(0);
+  return standings_.Put(id, *standing);
+}
 
 absl::Status KernelTables::PutService(const ServiceRow& row, std::span<const BackendId> slots) {
   const unpin_service service = {.id = row.id,
-                                 .flags = row.snat ? static_cast<__u32>(UNPIN_SERVICE_SNAT) : 0,
+                                 .flags = FlagsOf(row),
                                  .slots = static_cast<__u32>(slots.size()),
-                                 .pad = 0};
+                                 .new_per_second = row.new_per_second};
   // A packet between the two steps may meet the new table with the old number of slots: a slot beyond the new table is
   // absent and its SYN refused, so a table that shrinks is announced first.
   const absl::StatusOr<unpin_service> before = services_.Get(KeyOf(row.vip));
@@ -129,7 +154,8 @@ absl::Status KernelTables::InstallTable(ServiceId id, std::span<const BackendId>
 absl::Status KernelTables::EraseService(const ServiceRow& row) {
   absl::Status status = services_.Erase(KeyOf(row.vip));
   if (!status.ok()) return status;
-  if (bpf_map_delete_elem(maglev_tables_fd_, &row.id) == 0 || errno == ENOENT) return absl::OkStatus();
+  if (bpf_map_delete_elem(maglev_tables_fd_, &row.id) == 0 || errno == ENOENT)
+    return absl::OkStatus();
   return ErrnoStatus(errno, absl::StrCat("remove the Maglev table of service ", row.id));
 }
 

@@ -26,20 +26,24 @@ class KernelTables final : public Tables {
   absl::Status EraseBackend(BackendId id) override;
   absl::Status PutService(const ServiceRow& row, std::span<const BackendId> slots) override;
   absl::Status EraseService(const ServiceRow& row) override;
+  absl::Status SetRoom(BackendId id, std::optional<uint32_t> room) override;
 
  private:
   using Services = BpfMap<unpin_service_key, unpin_service>;
   using Backends = BpfMap<uint32_t, unpin_backend>;
+  using Standings = BpfMap<uint32_t, unpin_standing>;
 
-  KernelTables(Services services, Backends backends, int maglev_tables_fd)
+  KernelTables(Services services, Backends backends, Standings standings, int maglev_tables_fd)
       : services_(std::move(services)),
         backends_(std::move(backends)),
+        standings_(std::move(standings)),
         maglev_tables_fd_(maglev_tables_fd) {}
 
   absl::Status InstallTable(ServiceId id, std::span<const BackendId> slots);
 
   Services services_;
   Backends backends_;
+  Standings standings_;
   int maglev_tables_fd_;
 };
 

@@ -24,6 +24,9 @@ absl::string_view VerdictName(unpin_verdict verdict) {
     case UNPIN_REPLY_RESET_UNKNOWN: return "reply_reset_unknown";
     case UNPIN_REPLY_RESET_TABLE_FULL: return "reply_reset_table_full";
     case UNPIN_REPLY_RESET_NO_BACKEND: return "reply_reset_no_backend";
+    case UNPIN_REPLY_RESET_BACKENDS_FULL: return "reply_reset_backends_full";
+    case UNPIN_REPLY_RESET_OVER_RATE: return "reply_reset_over_rate";
+    case UNPIN_REPLY_RESET_ABANDONED: return "reply_reset_abandoned";
     case UNPIN_DROP_TTL: return "drop_ttl";
     case UNPIN_DROP_FRAGMENT: return "drop_fragment";
     case UNPIN_DROP_NO_PORT: return "drop_no_port";

@@ -58,7 +58,7 @@ struct Connection {
 };
 
 struct FlowEvent {
-  enum class Type { kOpened, kClosed, kCommitted, kAcknowledged, kHole, kNoNeighbor };
+  enum class Type { kOpened, kClosed, kCommitted, kAcknowledged, kHole, kNoNeighbor, kSuspect };
   Type type = Type::kOpened;
   TimePoint time;
   ConnectionKey key;

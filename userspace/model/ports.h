@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -33,6 +34,8 @@ struct ServiceRow {
   ServiceId id = 0;
   Endpoint vip;
   bool snat = true;
+  bool source_hash = false;     // Maglev hashes the client's address only
+  uint32_t new_per_second = 0;  // new connections; 0: no limit
   friend bool operator==(const ServiceRow&, const ServiceRow&) = default;
 };
 
@@ -47,6 +50,8 @@ class Tables {
   // Installs the table whole (`slots` empty: no backend is up), then the service that uses it.
   virtual absl::Status PutService(const ServiceRow& row, std::span<const BackendId> slots) = 0;
   virtual absl::Status EraseService(const ServiceRow& row) = 0;
+  // How many more connections the backend may take until this is called again; unset: any number.
+  virtual absl::Status SetRoom(BackendId id, std::optional<uint32_t> room) = 0;
 };
 
 // What flows: a snapshot, and housekeeping.
@@ -65,7 +70,7 @@ class Flows {
   virtual absl::StatusOr<std::map<std::string, uint64_t>> VerdictCounts() = 0;
 };
 
-// The splice: pins and GOAWAYs.
+// What is done to connections: pins, GOAWAYs, resets.
 class Splicer {
  public:
   struct Armed {
@@ -85,6 +90,9 @@ class Splicer {
   virtual absl::Status EmitGoaway(const ConnectionKey& key) = 0;
   // Connections whose GOAWAY is committed and not yet acknowledged: what a new agent must resume.
   virtual absl::StatusOr<std::vector<ConnectionKey>> Unacknowledged() = 0;
+  // Resets a connection whose backend is dead, or whose time is over, towards the client at once; whatever either end
+  // still sends is answered with RST. NotFound if it is gone or closed.
+  virtual absl::Status Abandon(const ConnectionKey& key) = 0;
 };
 
 // Where the changes the API made to the configuration file's desired state are kept.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "userspace/datapath/goaway_frame.h"
+#include "userspace/datapath/own_segments.h"
 
 #include <linux/if_ether.h>
 #include <netinet/in.h>
@@ -17,10 +17,11 @@ constexpr size_t kTcpLength = 20;
 constexpr size_t kTimestampLength = 12;  // NOP NOP TIMESTAMP, RFC 7323 appendix A
 constexpr uint8_t kTtl = 64;
 constexpr uint8_t kPushAck = 0x18;
+constexpr uint8_t kResetAck = 0x14;
 
 // RFC 9113 section 6.8: last stream id 2^31 - 1, so that no stream is refused; NO_ERROR.
-constexpr std::array<uint8_t, UNPIN_GOAWAY_LENGTH> kGoaway = {
-    0, 0, 8, 7, 0, 0, 0, 0, 0, 0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 0};
+constexpr std::array<uint8_t, UNPIN_GOAWAY_LENGTH> kGoaway = {0,    0,    8,    7,    0, 0, 0, 0, 0,
+                                                              0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 0};
 
 class FrameWriter {
  public:
@@ -74,17 +75,27 @@ void PutIpHeader(FrameWriter& writer, const unpin_rewrite& rewrite, size_t tcp_s
   writer.PutWire(rewrite.destination);
 }
 
-void PutTcpHeader(FrameWriter& writer, const unpin_flow& s2c, size_t header_size) {
+// What differs between the two.
+struct Segment {
+  uint32_t sequence = 0;  // client space
+  uint8_t flags = 0;
+  bool with_timestamp = false;
+  std::span<const uint8_t> payload;
+
+  size_t header_size() const { return kTcpLength + (with_timestamp ? kTimestampLength : 0); }
+};
+
+void PutTcpHeader(FrameWriter& writer, const unpin_flow& s2c, const Segment& segment) {
   writer.PutWire(s2c.rewrite.source_port);
   writer.PutWire(s2c.rewrite.destination_port);
-  writer.Put32(s2c.splice.boundary);
+  writer.Put32(segment.sequence);
   writer.Put32(s2c.tcp.ack);
-  writer.Put8(static_cast<uint8_t>(header_size / 4 << 4));
-  writer.Put8(kPushAck);
-  writer.Put16(s2c.tcp.window);
+  writer.Put8(static_cast<uint8_t>(segment.header_size() / 4 << 4));
+  writer.Put8(segment.flags);
+  writer.Put16(segment.flags == kResetAck ? 0 : s2c.tcp.window);
   writer.Put16(0);  // checksum
   writer.Put16(0);  // urgent pointer
-  if (!s2c.tcp.has_timestamp) return;
+  if (!segment.with_timestamp) return;
   writer.Put32(0x0101080a);
   writer.Put32(s2c.tcp.tsval);
   writer.Put32(s2c.tcp.tsecr);
@@ -101,19 +112,36 @@ void FillChecksums(std::vector<uint8_t>& frame) {
   PutAt(frame, ETH_HLEN + kIpLength + 16, tcp_checksum);
 }
 
-}  // namespace
-
-std::vector<uint8_t> BuildGoawayFrame(const unpin_flow& s2c) {
-  const size_t header_size = kTcpLength + (s2c.tcp.has_timestamp ? kTimestampLength : 0);
+std::vector<uint8_t> BuildFrame(const unpin_flow& s2c, const Segment& segment) {
   FrameWriter writer;
   writer.PutWire(s2c.rewrite.destination_mac);
   writer.PutWire(s2c.rewrite.source_mac);
   writer.Put16(ETH_P_IP);
-  PutIpHeader(writer, s2c.rewrite, header_size + kGoaway.size());
-  PutTcpHeader(writer, s2c, header_size);
-  writer.PutWire(kGoaway);
+  PutIpHeader(writer, s2c.rewrite, segment.header_size() + segment.payload.size());
+  PutTcpHeader(writer, s2c, segment);
+  for (const uint8_t byte : segment.payload) writer.Put8(byte);
   FillChecksums(writer.bytes());
   return std::move(writer.bytes());
+}
+
+}  // namespace
+
+std::vector<uint8_t> BuildGoawayFrame(const unpin_flow& s2c) {
+  return BuildFrame(s2c, {.sequence = s2c.splice.boundary,
+                          .flags = kPushAck,
+                          .with_timestamp = s2c.tcp.has_timestamp != 0,
+                          .payload = kGoaway});
+}
+
+std::vector<uint8_t> BuildResetFrame(const unpin_flow& s2c) {
+  const uint32_t next = s2c.follower.highest_seen;
+  const bool is_past = s2c.splice.state == UNPIN_SPLICE_PAST;
+  const bool is_spliced = s2c.splice.state >= UNPIN_SPLICE_COMMITTED;
+  const bool is_beyond = is_past || static_cast<int32_t>(next - s2c.splice.boundary) >= 0;
+  return BuildFrame(s2c, {.sequence = next + (is_spliced && is_beyond ? UNPIN_GOAWAY_LENGTH : 0),
+                          .flags = kResetAck,
+                          .with_timestamp = false,
+                          .payload = {}});
 }
 
 }  // namespace unpin

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one segment Unpin invents: an HTTP/2 GOAWAY to the client, as a whole Ethernet frame. Pure.
+// The segments Unpin invents, both to the client, as whole Ethernet frames: an HTTP/2 GOAWAY, and an RST. Pure.
 #pragma once
 
 #include <cstdint>
@@ -14,5 +14,9 @@ namespace unpin {
 //
 // Requires: `s2c.splice` is committed.
 std::vector<uint8_t> BuildGoawayFrame(const unpin_flow& s2c);
+
+// The RST of a connection whose backend is dead: at the number after the last byte that passed to the client, which is the
+// one it expects unless it has lost some (RFC 5961 section 3 then makes it ask, and the data plane answers).
+std::vector<uint8_t> BuildResetFrame(const unpin_flow& s2c);
 
 }  // namespace unpin

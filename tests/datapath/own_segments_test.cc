@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The GOAWAY's frame against bytes written by hand; the checksums are summed in the comments.
-#include "userspace/datapath/goaway_frame.h"
+// The frames against bytes written by hand; the checksums are summed in the comments.
+#include "userspace/datapath/own_segments.h"
 
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
@@ -66,6 +66,41 @@ TEST(GoawayFrame, CarriesTheNewestTimestamps) {
                           0,    0,    8,    7,    0,    0,    0,    0,    0,
                           0x7f, 0xff, 0xff, 0xff, 0,    0,    0,    0};
   EXPECT_EQ(BuildGoawayFrame(flow), expected);
+}
+
+// The sequence number and the TCP checksum differ; IP: length 40, d93a, complement 26c5.
+Bytes Reset(std::initializer_list<uint8_t> sequence, uint8_t checksum_high, uint8_t checksum_low) {
+  Bytes frame = {0x02, 0, 0, 0,    0,  0x0c, 0x02, 0, 0,    0,    0,    0x01, 0x08,
+                 0x00,                                                          // Ethernet
+                 0x45, 0, 0, 0x28, 0,  0,    0x40, 0, 0x40, 0x06, 0x26, 0xc5,   // IP
+                 10,   9, 0, 1,    10, 0,    0,    2, 0xc3, 0x83, 0x9c, 0x40};  // addresses, ports
+  for (const uint8_t byte : sequence) frame.push_back(byte);
+  for (const uint8_t byte :
+       Bytes{0x55, 0x66, 0x77, 0x88, 0x50, 0x14, 0, 0, checksum_high, checksum_low, 0, 0})
+    frame.push_back(byte);
+  return frame;
+}
+
+// TCP: 0a09+0001+0a00+0002+0006+0014+c383+9c40+1122+3340+5566+7788+5014+0000 = 2d54d, folded d54f, complement 2ab0.
+TEST(ResetFrame, StandsAtTheNextNumberOfTheClient) {
+  unpin_flow flow = CommittedFlow();
+  flow.tcp.has_timestamp = 1;  // an RST carries none here: its number alone decides
+  flow.follower.highest_seen = 0x11223340;
+  EXPECT_EQ(BuildResetFrame(flow), Reset({0x11, 0x22, 0x33, 0x40}, 0x2a, 0xb0))
+      << "before the boundary";
+  flow.splice.state = UNPIN_SPLICE_NONE;
+  EXPECT_EQ(BuildResetFrame(flow), Reset({0x11, 0x22, 0x33, 0x40}, 0x2a, 0xb0)) << "never spliced";
+}
+
+// 11223350 + 17 = 11223361: 21 more, 2d56e, folded d570, complement 2a8f.
+TEST(ResetFrame, CountsTheGoawayBeyondTheBoundary) {
+  unpin_flow flow = CommittedFlow();
+  flow.follower.highest_seen = 0x11223350;
+  for (const uint32_t state :
+       {UNPIN_SPLICE_COMMITTED, UNPIN_SPLICE_ACKNOWLEDGED, UNPIN_SPLICE_PAST}) {
+    flow.splice.state = state;
+    EXPECT_EQ(BuildResetFrame(flow), Reset({0x11, 0x22, 0x33, 0x61}, 0x2a, 0x8f)) << state;
+  }
 }
 
 }  // namespace
