@@ -259,6 +259,30 @@ absl::Status DataPlane::Clear() {
   return absl::OkStatus();
 }
 
+absl::Status DataPlane::EmptyFlows() {
+  constexpr uint32_t kBatch = 8192;
+  for (const bpf_map* map : {ingress_->maps.flows, ingress_->maps.half_open}) {
+    Bytes keys(kBatch * bpf_map__key_size(map)), values(kBatch * bpf_map__value_size(map));
+    uint32_t next = 0;
+    for (uint32_t* at = nullptr;; at = &next) {
+      uint32_t count = kBatch;
+      if (bpf_map_lookup_and_delete_batch(bpf_map__fd(map), at, &next, keys.data(), values.data(), &count,
+                                          nullptr) == 0) {
+        continue;
+      }
+      if (errno == ENOENT) break;
+      return absl::ErrnoToStatus(errno, absl::StrCat("empty map ", bpf_map__name(map)));
+    }
+  }
+  return absl::OkStatus();
+}
+
+int DataPlane::ingress_fd() const { return bpf_program__fd(ingress_->progs.unpin_ingress); }
+
+int DataPlane::map_fd(const char* name) const {
+  return bpf_object__find_map_fd_by_name(ingress_->obj, name);
+}
+
 size_t DataPlane::FlowCount() const {
   size_t count = 0;
   unpin_flow_key key;

@@ -61,6 +61,12 @@ class DataPlane {
   // As freshly loaded: no service, flow, half-open connection or pin; the rings are empty. Backends, tables and
   // controls stay.
   absl::Status Clear();
+  absl::Status EmptyFlows();  // and half-open connections, however many
+
+  // For those who run the programs in their own way (bench/).
+  int ingress_fd() const;
+  int map_fd(const char* name) const;
+  absl::StatusOr<std::vector<uint64_t>> VerdictCounts() const;  // one sum over all CPUs a verdict
 
   absl::StatusOr<unpin_arm_args> ArmGoaway(unpin_arm_args args);
   absl::StatusOr<unpin_arm_args> DisarmGoaway(unpin_arm_args args);
@@ -80,7 +86,6 @@ class DataPlane {
   DataPlane() = default;
   absl::Status LoadObjects(const DataPlaneSizes& sizes);
   absl::Status OpenRings();
-  absl::StatusOr<std::vector<uint64_t>> VerdictCounts() const;
 
   unpin_skel* ingress_ = nullptr;
   goaway_skel* goaway_ = nullptr;
