@@ -48,7 +48,8 @@ TEST_F(ProgramTest, PinsEveryMapUnderItsName) {
   EXPECT_THAT(program->warnings(), IsEmpty());
   EXPECT_THAT(Pins(), UnorderedElementsAre("services", "backends", "maglev_tables", "flows",
                                            "half_open", "pins", "controls", "verdict_counts",
-                                           "events", "captures", "scratch", "layout"));
+                                           "events", "captures", "scratch", "layout", "standings",
+                                           "admissions"));
 }
 
 TEST_F(ProgramTest, BothObjectsShareTheMaps) {

@@ -6,8 +6,9 @@ import copy
 import os
 import unittest
 
-from process import Process
+# First: it says where the others are.
 from scene import PORT, VIP, Testbed, UnpinRefused, prefix
+from process import Process
 
 
 class CommandsTest(unittest.TestCase):

@@ -8,8 +8,9 @@ import threading
 import time
 import unittest
 
-import echo_pb2
+# First: it says where the others are.
 from scene import (ECHO, GOAWAY_PAYLOAD, STREAM, Admin, echo, open_h2, served_bed, wait_spliceable)
+import echo_pb2
 
 MOVES = 40
 

@@ -6,8 +6,9 @@ import unittest
 
 import grpc
 
-from admin import Move
+# First: it says where the others are.
 from scene import GOAWAY_PAYLOAD, Admin, echo, find, open_h2, served_bed, wait_spliceable, wait_until
+from admin import Move
 
 QUICK = {"min_age": "100ms", "reconnect_timeout": "1s"}
 

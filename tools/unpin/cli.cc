@@ -64,7 +64,7 @@ class Commands {
     try {  // the library's way of ending for --help and wrong usage
       app_.parse(arguments);
     } catch (const CLI::ParseError& error) {
-      return app_.exit(error, environment_.out, environment_.err) == 0 ? 0 : 2;
+      return Explain(error);
     }
     Session session(flags_, environment_);
     return action_(session);
@@ -72,6 +72,15 @@ class Commands {
 
  private:
   using Action = std::function<int(Session&)>;
+
+  int Explain(const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app_.exit(error, environment_.out, environment_.err);  // --help
+    const std::vector<std::string> unknown = app_.remaining(/*recurse=*/true);
+    environment_.err << "unpin: "
+                     << (unknown.empty() ? error.what() : absl::StrCat("\"", unknown.front(), "\" is not known here"))
+                     << "; see unpin --help\n";
+    return 2;
+  }
 
   CLI::App* Command(CLI::App* parent, const char* name, const char* help, Action action) {
     CLI::App* command = parent->add_subcommand(name, help);

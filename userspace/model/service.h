@@ -16,10 +16,56 @@ namespace unpin {
 using BackendId = uint32_t;  // index of the data plane's `backends` map; stable while flows refer to it
 using ServiceId = uint32_t;
 
+// What a connection's load is counted in.
+enum class LoadSignal { kRequests, kInflight, kBytes };  // streams/s, open streams, bytes/s both ways
+
+struct RebalanceSettings {
+  bool enabled = true;
+  LoadSignal signal = LoadSignal::kRequests;
+  double tolerance = 0.05;         // a backend may carry so much more than its share
+  uint32_t ticks = 2;              // imbalanced for so many looks on end before anything is moved
+  uint32_t moves_per_second = 20;  // at most
+  Duration cool_down = std::chrono::seconds(10);  // of a connection that was moved
+  friend bool operator==(const RebalanceSettings&, const RebalanceSettings&) = default;
+};
+
+struct OutlierSettings {
+  double latency_factor = 0;  // so many times the median of the others; 0: off
+  Duration base = std::chrono::seconds(30);      // first ejection, longer by as much each time (gRFC A50)
+  Duration longest = std::chrono::seconds(300);
+  uint32_t max_percent = 10;  // of the backends, ejected at a time; one always may be
+  friend bool operator==(const OutlierSettings&, const OutlierSettings&) = default;
+};
+
+struct HealthSettings {
+  enum class Kind { kNone, kTcp, kGrpc, kHttp };
+  Kind kind = Kind::kNone;
+  Duration interval = std::chrono::seconds(1);  // between probes of one backend, jittered by 10 %
+  Duration timeout = std::chrono::milliseconds(500);
+  uint32_t rise = 2, fall = 2;  // probes on end
+  std::string path = "/";       // kHttp: GET, 2xx and 3xx are good
+  std::string service;          // kGrpc: HealthCheckRequest.service
+  friend bool operator==(const HealthSettings&, const HealthSettings&) = default;
+};
+
+// How new connections are steered, and what is done to those there are.
+struct ServicePolicy {
+  bool source_hash = false;            // by the client's address only: affinity
+  uint32_t new_per_second = 0;         // new connections; 0: no limit
+  uint32_t connections_per_backend = 0;  // 0: no limit
+  Duration max_connection_age{};       // jittered by 10 %; 0: no limit
+  Duration drain_deadline{};           // what is still on a draining backend then is reset; 0: never
+  RebalanceSettings rebalance;
+  OutlierSettings outlier;
+  HealthSettings health;
+  friend bool operator==(const ServicePolicy&, const ServicePolicy&) = default;
+};
+
 struct ServiceSpec {
   std::string name;  // unique; [a-z0-9-]{1,63}
   Endpoint vip;
   bool snat = true;
+  ServicePolicy policy;
   friend bool operator==(const ServiceSpec&, const ServiceSpec&) = default;
 };
 
