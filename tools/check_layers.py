@@ -12,6 +12,7 @@ MAY_INCLUDE = {
     "userspace/model": {"userspace/base"},
     "userspace/policy": {"userspace/base", "userspace/model"},
     "userspace/datapath": {"userspace/base", "userspace/model", "bpf"},
+    "userspace/monitor": {"userspace/base", "userspace/model", "proto/grpc/health/v1"},
     "userspace/rebalance": {"userspace/base", "userspace/model"},
     "userspace/agent": {"userspace/base", "userspace/model", "userspace/policy", "userspace/rebalance"},
     "userspace/admin": {"userspace/base", "userspace/model", "userspace/agent", "proto/unpin/v1"},
@@ -24,7 +25,7 @@ ONLY_IN = {
     r"linux/bpf\.h|linux/if_packet\.h|linux/rtnetlink\.h": {"bpf", "userspace/datapath"},
     r"netlink/.*": {"userspace/datapath"},
     r"yaml-cpp/.*": {"userspace/agent"},
-    r"(grpcpp|grpc|google/protobuf)/.*": {"userspace/admin", "userspace/main.cc", "tools/unpin", "tools/unpin-gen"},
+    r"(grpcpp|grpc|google/protobuf)/.*": {"userspace/admin", "userspace/monitor", "userspace/main.cc", "tools/unpin", "tools/unpin-gen"},
     r"CLI/.*": {"userspace/main.cc", "tools/unpin", "tools/unpin-gen"},
     r"spdlog/.*": {"userspace/base", "userspace/agent", "userspace/main.cc"},
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The demo itself; tools/demo builds what it runs. Three gRPC servers, one client program with eight connections of
-very different rates, and a gateway between them, each in a network namespace. Exit status 0: every RPC succeeded and
-the load ended more even than it began."""
+"""The demo itself; tools/demo builds what it runs. gRPC servers, one client program with connections of very different
+rates, and a gateway between them, each in a network namespace. The agent un-pins by itself: first it is held back, then
+let go, then backends are added, killed and drained. Exit status 0: no RPC failed, and the load got even each time."""
 
 import argparse
 import json
@@ -16,31 +16,14 @@ sys.path.insert(0, str(ROOT / "tests/testkit"))
 
 from process import ProcessFailed  # noqa: E402
 from testbed import Testbed, UnpinRefused, VIP  # noqa: E402
+from topology import backend_address  # noqa: E402
 
-SERVICE, PORT, BACKENDS, CONNECTIONS, RPS = "greeter", 50051, 3, 8, 600
-WATCH_S = 8          # how long each of the two states is shown
-WORTHWHILE = 0.02    # a move must take this share off the fullest backend
-
-
-# ---- deciding: as simple as it can be; a person could do it by hand ----
-
-def plan(connections, backends):
-    """Moves [(client, from, to)] of connections {client: (backend, rate)}: always one from the fullest backend to the
-    emptiest, the one that leaves the fuller of the two least full, as long as that is worth it."""
-    left = dict(connections)
-    load = {backend: sum(rate for at, rate in connections.values() if at == backend) for backend in backends}
-    moves = []
-    while True:
-        fullest, emptiest = max(load, key=load.get), min(load, key=load.get)
-        after = {client: max(load[fullest] - rate, load[emptiest] + rate)
-                 for client, (at, rate) in left.items() if at == fullest}
-        best = min(after, key=after.get, default=None)
-        if best is None or after[best] > load[fullest] * (1 - WORTHWHILE):
-            return moves
-        rate = left.pop(best)[1]  # at most one move each: its next connection has another port
-        load[fullest] -= rate
-        load[emptiest] += rate
-        moves.append((best, fullest, emptiest))
+SERVICE, PORT, CONNECTIONS, RATES, RPS = "greeter", 50051, 24, "zipf:0.6", 600
+AT_FIRST, BACKENDS = 3, 5
+SETTLE_S, WATCH_S = 2, 5   # after each change: time to act, then how long what came of it is shown and counted
+EVEN = 1.15                # highest / mean, as a person would call it even: a few seconds of Poisson arrivals differ by as much
+POLICY = {"rebalance": {"enabled": True},
+          "health": {"kind": "tcp", "interval": "200ms", "timeout": "200ms"}}
 
 
 def evenness(counts):
@@ -97,71 +80,88 @@ class Table:
         return lines + [f"    highest / mean: {evenness(per_backend):.2f}"]
 
 
-def watch(bed, backends, seconds):
-    """Shows the live table, and returns the rates over the whole time."""
-    whole, second, table = Sight(bed), Sight(bed), Table(backends)
-    whole.rates()
-    second.rates()
-    for tick in range(seconds):
+def address(i):
+    return f"{backend_address(i)}:{PORT}"
+
+
+class Phase:
+    """What is shown between two changes; `serving`: the backends that should share the load."""
+
+    def __init__(self, title, serving):
+        self.title, self.serving = title, serving
+        self.begin = self.end = 0.0
+
+
+def watch(bed, phase, settle=SETTLE_S):
+    """Shows the live table, and notes the times between which the client's own counts are to be read."""
+    sight, table = Sight(bed), Table([address(i) for i in range(1, BACKENDS + 1)])
+    sight.rates()
+    for tick in range(settle + WATCH_S):
+        if tick == settle:
+            phase.begin = time.time()
         time.sleep(1)
-        table.show(second.rates(), last=tick == seconds - 1)
-    return whole.rates()
+        table.show(sight.rates(), last=tick == settle + WATCH_S - 1)
+    phase.end = time.time()
+    return phase
 
 
 # ---- acting ----
 
-def move_until_even(bed, rates, backends):
-    moves = plan(rates, backends)
-    if not moves:
-        print("    they happen to be as even as whole connections can be: nothing to move")
-    for client, source, target in moves:
-        began = time.monotonic()
-        answer = bed.unpin("move", client, "--service", SERVICE, "--to", target, "--wait", "5s")
-        print(f"    $ unpin move {client} --to {target}    {rates[client][1]:3.0f} rpc/s leave {source}: "
-              f"{answer['state'].lower()} in {(time.monotonic() - began) * 1000:.0f} ms", flush=True)
+def show_new_moves(bed, known):
+    moves = [m for m in bed.unpin("moves", "--limit", 1000).get("moves", []) if m["id"] not in known]
+    for m in reversed(moves[:6] if len(moves) > 8 else moves):
+        print(f"    {m['client']:<18} {m['from']} -> {m['to']}   {m['state'].lower()} ({m['reason']})")
+    if len(moves) > 8:
+        print(f"    and {len(moves) - 6} more")
+    known.update(m["id"] for m in moves)
+    print(flush=True)
     return len(moves)
 
 
+def serve(bed, i):
+    server = bed.start(f"b{i}", [bed.bin_dir / "unpin-gen", "serve", "--listen", f"0.0.0.0:{PORT}", "--name", f"b{i}",
+                                 "--workers", "16", "--service-time", "5ms"])
+    server.wait_for_line("ready on")
+    return server
+
+
 def start(bed):
-    gen = bed.bin_dir / "unpin-gen"
-    for i in range(1, BACKENDS + 1):
-        bed.start(f"b{i}", [gen, "serve", "--listen", f"0.0.0.0:{PORT}", "--name", f"b{i}", "--workers", "16",
-                            "--service-time", "5ms"]).wait_for_line("ready on")
-    bed.start_agent(bed.config({SERVICE: {"port": PORT}}))
-    load = bed.start("client", [gen, "grpc", "--target", f"{VIP}:{PORT}", "--connections", CONNECTIONS, "--rates",
-                                "zipf:1", "--rps", RPS, "--duration", "24h", "--backends", BACKENDS,
-                                "--json", bed.directory / "report.json"], name="load")
+    servers = {i: serve(bed, i) for i in range(1, BACKENDS + 1)}
+    bed.start_agent(bed.config({SERVICE: {"port": PORT, "backends": range(1, AT_FIRST + 1), "policy": POLICY}}))
+    bed.unpin("rebalance", "--pause")
+    load = bed.start("client", [bed.bin_dir / "unpin-gen", "grpc", "--target", f"{VIP}:{PORT}",
+                                "--connections", CONNECTIONS, "--rates", RATES, "--rps", RPS, "--retry", "--duration", "24h",
+                                "--backends", BACKENDS, "--json", bed.directory / "report.json"], name="load")
     deadline = time.monotonic() + 10
     while len(bed.unpin("connections").get("connections", [])) < CONNECTIONS:
         if not load.running() or time.monotonic() > deadline:
             raise ProcessFailed(f"the client has not opened its connections: {load.stderr}")
         time.sleep(0.1)
-    return load
+    return servers, load
 
 
 # ---- the proof: what the client itself counted ----
 
-def counted(report, begin, end):
-    """Replies of each backend in the whole seconds of the load between two times of day."""
+def counted(report, phase):
+    """Replies of each backend in the whole seconds of the load within the phase."""
     began = report["began_unix_s"]
-    names = [f"b{i}" for i in range(1, BACKENDS + 1)]
-    buckets = [b for b in report["series"] if began + b["begin_s"] >= begin and
-               began + b["begin_s"] + report["bucket_s"] <= end]
-    return [sum(b["backends"].get(name, 0) for b in buckets) for name in names]
+    buckets = [b for b in report["series"] if began + b["begin_s"] >= phase.begin and
+               began + b["begin_s"] + report["bucket_s"] <= phase.end]
+    return {i: sum(b["backends"].get(f"b{i}", 0) for b in buckets) for i in range(1, BACKENDS + 1)}
 
 
-def shares(counts):
-    return "  ".join(f"b{i} {count / max(sum(counts), 1):6.1%}" for i, count in enumerate(counts, 1))
-
-
-def conclude(report, before, after, moves):
+def conclude(report, phases, moves):
     totals = report["totals"]
-    was, now = counted(report, *before), counted(report, *after)
-    print("\n  What the client counted")
-    print(f"    before   {shares(was)}   highest / mean {evenness(was):.2f}")
-    print(f"    after    {shares(now)}   highest / mean {evenness(now):.2f}   with {moves} moves")
-    print(f"    RPCs     {totals['sent']} sent, {totals['failed']} failed")
-    return totals["failed"] == 0 and (moves == 0 or evenness(now) < evenness(was))
+    print("\n  What the client counted" + " " * 12 + "".join(f"b{i:<7}" for i in range(1, BACKENDS + 1)) + "highest / mean of those that serve")
+    good = totals["failed"] == 0
+    for phase in phases:
+        counts = counted(report, phase)
+        total = max(sum(counts.values()), 1)
+        even = evenness([counts[i] for i in phase.serving])
+        print(f"    {phase.title:<30} " + "".join(f"{count / total:<8.1%}" for count in counts.values()) + f"{even:.2f}")
+        good = good and (phase is phases[0] or even <= EVEN)
+    print(f"    RPCs: {totals['sent']} sent, {totals['failed']} failed; {moves} moves")
+    return good
 
 
 def how_to_play(bed):
@@ -169,11 +169,11 @@ def how_to_play(bed):
     print(f"""
   It stays up. In another terminal, as root:
     alias unpin='{unpin}'
-    unpin connections --watch
+    unpin top --watch
+    unpin rebalance --dry-run
+    unpin undrain {SERVICE} {address(3)}
     unpin move CLIENT:PORT                  let one go; it comes back elsewhere
-    unpin drain {SERVICE} 10.1.1.2:{PORT}      take a backend out
-    unpin undrain {SERVICE} 10.1.1.2:{PORT}
-    unpin counters
+    unpin events
     ip netns exec {bed.netns('client')} bash   a shell on the client's host; the log is in {bed.log}
   ^C here ends it and removes everything.""", flush=True)
     try:
@@ -183,24 +183,31 @@ def how_to_play(bed):
 
 
 def demonstrate(bed, keep):
-    print(f"\n  One client with {CONNECTIONS} connections of very different rates, {BACKENDS} equal backends, "
-          f"{RPS} RPCs a second.\n  A layer-4 balancer has spread the connections; this is where the RPCs go:\n")
-    load = start(bed)
-    backends = [f"{b['address']}:{b['port']}" for b in bed.unpin("backends")["backends"]]
-    before = [time.time()]
-    rates = watch(bed, backends, WATCH_S)
-    before.append(time.time())
-    print("\n  Un-pin: tell a few well-chosen connections to reconnect, and plan where they land\n")
-    moves = move_until_even(bed, rates, backends)
-    print()
-    after = [time.time()]
-    watch(bed, backends, WATCH_S)
-    after.append(time.time())
+    print(f"\n  One client with {CONNECTIONS} connections of very different rates, {AT_FIRST} equal backends, "
+          f"{RPS} RPCs a second.\n  A layer-4 balancer has spread the connections, and Unpin is held back:\n")
+    servers, load = start(bed)
+    known, phases, moves = set(), [watch(bed, Phase("pinned", [1, 2, 3]), settle=0)], 0
+
+    def change(text, title, serving):
+        nonlocal moves
+        print(f"\n  {text}\n", flush=True)
+        phases.append(watch(bed, Phase(title, serving)))
+        moves += show_new_moves(bed, known)
+
+    bed.unpin("rebalance", "--resume")
+    change("Let it go: a few well-chosen connections are told to reconnect, where the plan wants them", "un-pinned", [1, 2, 3])
+    for i in (4, 5):
+        bed.unpin("add", "backend", SERVICE, address(i))
+    change("Two backends are added", "two added", [1, 2, 3, 4, 5])
+    servers[2].signal(signal.SIGKILL)
+    change(f"The server of {address(2)} is killed", "b2 killed", [1, 3, 4, 5])
+    bed.unpin("drain", SERVICE, address(3))
+    change(f"{address(3)} is drained", "b3 drained", [1, 4, 5])
     if keep:
         how_to_play(bed)
     load.signal(signal.SIGTERM)
     load.wait(15)
-    return conclude(json.loads((bed.directory / "report.json").read_text()), before, after, moves)
+    return conclude(json.loads((bed.directory / "report.json").read_text()), phases, moves)
 
 
 def main():

@@ -30,6 +30,7 @@
 #include "userspace/datapath/recovery.h"
 #include "userspace/datapath/splicer.h"
 #include "userspace/datapath/tables.h"
+#include "userspace/monitor/health_monitor.h"
 
 namespace unpin {
 namespace {
@@ -131,7 +132,7 @@ void Reload(const Options& options, Kernel& kernel, Controller& controller) {
 }
 
 // Runs until a signal stops the loop.
-absl::Status Serve(const Options& options, const UniqueFd& signals, EventLoop& loop, Kernel& kernel,
+absl::Status Serve(const Options& options, const UniqueFd& signals, EventLoop& loop, Kernel& kernel, HealthMonitor& monitor,
                    Controller& controller, Attachments& attachments) {
   absl::StatusOr<std::unique_ptr<EventRing>> events =
       OpenEvents(*kernel.program, [&](const FlowEvent& event) {
@@ -142,6 +143,7 @@ absl::Status Serve(const Options& options, const UniqueFd& signals, EventLoop& l
   absl::Status status;
   status.Update(loop.Watch((*events)->fd(), [&] { Complain((*events)->Consume()); }));
   status.Update(loop.Watch(kernel.recovery->fd(), [&] { Complain(kernel.recovery->OnReadable(Now())); }));
+  status.Update(loop.Watch(monitor.fd(), [&] { Complain(monitor.OnReadable(Now())); }));
   status.Update(loop.Watch(kernel.neighbors->fd(), [&] { Complain(kernel.neighbors->OnReadable()); }));
   status.Update(loop.Watch(signals.get(), [&] {
     signalfd_siginfo info;
@@ -156,8 +158,9 @@ absl::Status Serve(const Options& options, const UniqueFd& signals, EventLoop& l
   if (!server.ok()) return server.status();
   spdlog::info("ready: admin API on {}", options.socket);
   TimePoint probe_due = Now() + kProbeInterval;
-  status = loop.Run([&](TimePoint now) { return std::min(controller.NextDue(now), probe_due); },
+  status = loop.Run([&](TimePoint now) { return std::min({controller.NextDue(now), monitor.NextDue(), probe_due}); },
                     [&](TimePoint now) {
+                      monitor.Tick(now);
                       Complain(controller.Tick(now));
                       Complain(kernel.recovery->Tick(now));
                       if (now < probe_due) return;
@@ -169,19 +172,17 @@ absl::Status Serve(const Options& options, const UniqueFd& signals, EventLoop& l
   return status;
 }
 
-absl::Status RunAgent(const Options& options) {
-  absl::StatusOr<UniqueFd> signals = OpenSignals();
-  if (!signals.ok()) return signals.status();
-  absl::StatusOr<Config> config = LoadConfig(options.config);
-  if (!config.ok()) return config.status();
-  Kernel kernel;
-  absl::Status status = OpenKernel(options, config->settings, kernel);
-  if (!status.ok()) return status;
+// Everything above the kernel's side. Takes off again what it attached if it fails, or is told to.
+absl::Status RunOn(Kernel& kernel, const Options& options, const Config& config, const UniqueFd& signals) {
   absl::StatusOr<std::unique_ptr<FileStore>> store = FileStore::Open(options.state_dir);
   if (!store.ok()) return store.status();
   absl::StatusOr<std::unique_ptr<EventLoop>> loop = EventLoop::Create();
   if (!loop.ok()) return loop.status();
-  absl::StatusOr<Attachments> attachments = Attachments::Attach(*kernel.program, config->settings.interfaces);
+  Controller* deciding = nullptr;  // the monitor's results go there
+  absl::StatusOr<std::unique_ptr<HealthMonitor>> monitor =
+      HealthMonitor::Create([&](const ProbeResult& result) { Complain(deciding->OnProbe(result, Now())); });
+  if (!monitor.ok()) return monitor.status();
+  absl::StatusOr<Attachments> attachments = Attachments::Attach(*kernel.program, config.settings.interfaces);
   if (!attachments.ok()) return attachments.status();
   for (const std::string& warning : attachments->warnings()) spdlog::warn("{}", warning);
 
@@ -201,16 +202,31 @@ absl::Status RunAgent(const Options& options) {
              for (const Endpoint& backend : backends) addresses.push_back(backend.address);
              Complain(kernel.neighbors->SetBackends(addresses));
            },
-       .counters = [&] { return CountersOf(*kernel.recovery); }},
+       .counters = [&] { return CountersOf(*kernel.recovery); },
+       .targets_changed = [&](const std::vector<HealthTarget>& targets) { (*monitor)->SetTargets(targets); },
+       .probe = [&](BackendId backend) { (*monitor)->ProbeNow(backend); }},
       facts, UNPIN_MAGLEV_SLOTS, first_move);
-  status = controller.Start(*config, Now());
+  deciding = &controller;
+  absl::Status status = controller.Start(config, Now());
   if (status.ok()) {
     if (facts.adopted) spdlog::info("adopted the tables of an earlier agent");
-    status = Serve(options, *signals, **loop, kernel, controller, *attachments);
+    status = Serve(options, signals, **loop, kernel, **monitor, controller, *attachments);
   }
-  const bool must_detach = options.detach_on_exit || (!status.ok() && !facts.adopted);
-  if (must_detach) {
-    status.Update(attachments->Detach());
+  if (options.detach_on_exit || (!status.ok() && !facts.adopted)) status.Update(attachments->Detach());
+  return status;
+}
+
+absl::Status RunAgent(const Options& options) {
+  absl::StatusOr<UniqueFd> signals = OpenSignals();
+  if (!signals.ok()) return signals.status();
+  absl::StatusOr<Config> config = LoadConfig(options.config);
+  if (!config.ok()) return config.status();
+  Kernel kernel;
+  absl::Status status = OpenKernel(options, config->settings, kernel);
+  if (status.ok()) status = RunOn(kernel, options, *config, *signals);
+  // A first start that has failed leaves nothing behind; what an earlier agent left goes on.
+  const bool was_first = kernel.program && !kernel.program->adopted();
+  if (kernel.program && (options.detach_on_exit || (!status.ok() && was_first))) {
     status.Update(kernel.program->Unpin());
   } else if (status.ok()) {
     spdlog::info("stopped; forwarding goes on. `unpind --detach` ends it");

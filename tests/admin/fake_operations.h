@@ -24,6 +24,7 @@ class FakeOperations : public Operations {
   std::vector<BackendView> backends;
   std::vector<ConnectionView> connections;
   std::vector<MoveView> moves;
+  RebalanceView rebalance;
   CountersView counters;
 
   absl::StatusOr<StatusView> GetStatus() override { return Answer("status", status); }
@@ -88,6 +89,9 @@ class FakeOperations : public Operations {
   absl::StatusOr<std::vector<MoveView>> ListMoves(const std::optional<std::string>& service,
                                                   size_t limit) override {
     return Answer(absl::StrCat("list ", limit, " moves of ", service.value_or("all")), moves);
+  }
+  absl::StatusOr<RebalanceView> Rebalance(const RebalanceOrder& order) override {
+    return Answer(absl::StrCat("rebalance mode ", static_cast<int>(order.mode), " of ", order.service.value_or("all")), rebalance);
   }
   absl::StatusOr<CountersView> GetCounters() override { return Answer("counters", counters); }
   std::shared_ptr<EventQueue> Watch(bool connections) override {

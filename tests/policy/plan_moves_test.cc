@@ -187,7 +187,7 @@ TEST(PlanMoves, AGainTooSmallIsNotWorthAMove) {
   EXPECT_THAT(PlanMoves(c.backends, c.connections, {.tolerance = 0.01, .worthwhile = 0.05}).moves,
               IsEmpty());
   EXPECT_THAT(PlanMoves(c.backends, c.connections, {.tolerance = 0.01, .worthwhile = 0.01}).moves,
-              SizeIs(1));
+              SizeIs(2));
 }
 
 TEST(PlanMoves, BalancedOrNearlySoNeedsNothing) {

@@ -130,9 +130,10 @@ class Testbed:
     # ---- Unpin ----
 
     def config(self, services, **settings):
-        """A configuration. `services`: name -> {"port", "vip", "snat", "backends"}; all but the port optional.
+        """A configuration. `services`: name -> {"port", "vip", "snat", "backends", "policy"}; all but the port optional.
 
-        `backends` is a list of indices (default: every one) or of mappings as in the configuration file.
+        `backends` is a list of indices (default: every one) or of mappings as in the configuration file. `policy`: what
+        else the file can say of a service; the agent moves nothing by itself unless that asks for it.
         """
         return {"interfaces": self.topology.gateway_interfaces(),
                 "snat": {"addresses": [SNAT_ADDRESS]},
@@ -144,6 +145,8 @@ class Testbed:
         return {"name": name,
                 "vip": f"{service.get('vip', VIP)}:{service['port']}",
                 "snat": service.get("snat", True),
+                "rebalance": {"enabled": False},
+                **service.get("policy", {}),
                 "backends": [backend if isinstance(backend, dict) else
                              {"address": f"{backend_address(backend)}:{service['port']}", "weight": 100}
                              for backend in backends]}

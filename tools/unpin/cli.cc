@@ -57,6 +57,7 @@ class Commands {
     AddBackendVerbs();
     AddServiceVerbs();
     AddMove();
+    AddRebalance();
   }
 
   int Run(std::vector<std::string> arguments) {
@@ -107,6 +108,11 @@ class Commands {
       v1::ListBackendsRequest request;
       request.set_service(flags_.service);
       return s.Show(&Stub::ListBackends, request);
+    })->add_option("--service", flags_.service, "of this service only");
+    Command(&app_, "top", "load, share, target and latency of each backend; with --watch a live view", [this](Session& s) {
+      v1::ListBackendsRequest request;
+      request.set_service(flags_.service);
+      return s.ShowTop(request);
     })->add_option("--service", flags_.service, "of this service only");
     AddConnections();
     CLI::App* moves = Command(&app_, "moves", "moves, newest first", [this](Session& s) {
@@ -218,6 +224,23 @@ class Commands {
     move->add_option("--service", flags_.service, "if the client's end has several connections");
     move->add_option("--to", flags_.target, "backend address:port; by default the least loaded for its weight");
     move->add_option("--wait", flags_.wait, "until the move has ended, at most so long");
+  }
+
+  void AddRebalance() {
+    CLI::App* rebalance = Command(&app_, "rebalance", "what the agent would move, or move it now", [this](Session& s) {
+      v1::RebalanceRequest request;
+      request.set_service(flags_.service);
+      if (flags_.now) request.set_mode(v1::RebalanceRequest::NOW);
+      if (flags_.pause) request.set_mode(v1::RebalanceRequest::PAUSE);
+      if (flags_.resume) request.set_mode(v1::RebalanceRequest::RESUME);
+      return s.Do(&Stub::Rebalance, request, [](const v1::RebalanceResponse& answer) { return TextOf(answer); });
+    });
+    rebalance->add_option("--service", flags_.service, "of this service only");
+    auto* modes = rebalance->add_option_group("mode")->require_option(0, 1);
+    modes->add_flag("--dry-run", flags_.dry_run, "show the plan, change nothing (default)");
+    modes->add_flag("--now", flags_.now, "begin the plan at once");
+    modes->add_flag("--pause", flags_.pause, "move nothing but by order and drain");
+    modes->add_flag("--resume", flags_.resume, "end the pause");
   }
 
   const CliEnvironment& environment_;

@@ -22,6 +22,7 @@ struct Flags {
   bool json = false;
   double watch = 0;  // seconds; 0: once
   std::string service, client, backend, protocol, name, address, target, window, wait;
+  bool now = false, pause = false, resume = false, dry_run = false;
   bool no_snat = false, spliceable = false, not_spliceable = false, connections = false;
   int32_t weight = 100;
   uint32_t limit = 100;
@@ -44,6 +45,20 @@ class Session {
       const int failed = Call(method, request, response);
       if (failed == 0) Print(response);
       return failed;
+    });
+  }
+
+  int ShowTop(const v1::ListBackendsRequest& request) {
+    return Repeat([&] {
+      v1::ListBackendsResponse backends;
+      v1::ListMovesResponse moves;
+      v1::ListMovesRequest recent;
+      recent.set_service(request.service());
+      if (const int failed = Call(&Stub::ListBackends, request, backends)) return failed;
+      if (const int failed = Call(&Stub::ListMoves, recent, moves)) return failed;
+      if (flags_.json) Json(backends);
+      else environment_.out << TopText(backends, moves) << std::flush;
+      return 0;
     });
   }
 

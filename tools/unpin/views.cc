@@ -4,6 +4,7 @@
 #include <google/protobuf/util/time_util.h>
 
 #include <cctype>
+#include <map>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -71,7 +72,7 @@ std::string TextOf(const v1::ListBackendsResponse& response) {
     rows.push_back({b.service(), AtPort(b.address(), b.port()), absl::StrCat(b.weight()),
                     absl::StrCat(b.connections()), absl::StrFormat("%.1f", b.requests_per_second()),
                     absl::StrCat(b.open_streams()), Bytes(b.bytes_per_second()),
-                    Lower(v1::Backend::State_Name(b.state()))});
+                    Lower(v1::Backend::State_Name(b.state())) + (b.trouble().empty() ? "" : ": " + b.trouble())});
   }
   return FormatTable({"SERVICE", "BACKEND", "WEIGHT", "CONNS", "RPS", "OPEN", "BYTES/S", "STATE"}, rows);
 }
@@ -100,6 +101,44 @@ std::string TextOf(const v1::ListMovesResponse& response) {
   }
   return FormatTable(
       {"MOVE", "CLIENT", "FROM", "TO", "STATE", "REASON", "ACK MS", "RECONNECT MS", "GOAWAYS", "DETAIL"}, rows);
+}
+
+std::string TextOf(const v1::RebalanceResponse& response) {
+  std::vector<Row> rows;
+  for (const v1::PlannedMove& m : response.moves()) {
+    rows.push_back({m.service(), m.client(), m.from(), m.to(), absl::StrFormat("%.3g", m.load()),
+                    absl::StrFormat("%.2f -> %.2f", m.load_before(), m.load_after())});
+  }
+  std::string text;
+  for (const std::string& remark : response.remarks()) absl::StrAppend(&text, remark, "\n");
+  if (!rows.empty()) {
+    absl::StrAppend(&text, FormatTable({"SERVICE", "CLIENT", "FROM", "TO", "LOAD", "FROM'S LOAD OF SHARE"}, rows));
+  }
+  if (response.paused()) absl::StrAppend(&text, "paused: nothing is moved but by order and drain\n");
+  return text;
+}
+
+std::string TopText(const v1::ListBackendsResponse& backends, const v1::ListMovesResponse& moves) {
+  std::map<std::string, double> totals;
+  std::map<std::string, int> begun, landed;
+  for (const v1::Backend& b : backends.backends()) totals[b.service()] += b.requests_per_second();
+  for (const v1::Move& m : moves.moves()) {
+    ++begun[m.from()];
+    landed[m.to()] += m.state() == v1::Move::RECONNECTED;
+  }
+  std::vector<Row> rows;
+  for (const v1::Backend& b : backends.backends()) {
+    const std::string at = AtPort(b.address(), b.port());
+    const double total = totals[b.service()];
+    rows.push_back({b.service(), at, Lower(v1::Backend::State_Name(b.state())), absl::StrCat(b.connections()),
+                    absl::StrFormat("%.1f", b.requests_per_second()),
+                    absl::StrFormat("%.0f %%", total > 0 ? 100 * b.requests_per_second() / total : 0),
+                    absl::StrFormat("%.2f", b.load_of_share()), absl::StrCat(b.open_streams()),
+                    b.mean_latency_seconds() > 0 ? absl::StrFormat("%.1f ms", b.mean_latency_seconds() * 1000) : "-",
+                    absl::StrCat(begun[at], "/", landed[at]), b.trouble()});
+  }
+  return FormatTable({"SERVICE", "BACKEND", "STATE", "CONNS", "RPS", "SHARE", "OF TARGET", "OPEN", "LATENCY", "MOVED OFF/ON", ""},
+                     rows);
 }
 
 std::string TextOf(const v1::Counters& counters) {

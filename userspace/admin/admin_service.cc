@@ -184,6 +184,16 @@ grpc::Status AdminService::ListMoves(grpc::ServerContext*, const v1::ListMovesRe
   return grpc::Status::OK;
 }
 
+grpc::Status AdminService::Rebalance(grpc::ServerContext*, const v1::RebalanceRequest* request,
+                                     v1::RebalanceResponse* response) {
+  const absl::StatusOr<RebalanceOrder> order = RebalanceOrderFrom(*request);
+  if (!order.ok()) return ToGrpc(order.status());
+  const absl::StatusOr<RebalanceView> view = operations_.Rebalance(*order);
+  if (!view.ok()) return ToGrpc(view.status());
+  *response = ToProto(*view);
+  return grpc::Status::OK;
+}
+
 grpc::Status AdminService::GetCounters(grpc::ServerContext*, const v1::GetCountersRequest*,
                                        v1::Counters* response) {
   const absl::StatusOr<CountersView> counters = operations_.GetCounters();

@@ -45,6 +45,8 @@ class AdminService final : public v1::Admin::Service {
                               v1::Move* response) override;
   grpc::Status ListMoves(grpc::ServerContext* context, const v1::ListMovesRequest* request,
                          v1::ListMovesResponse* response) override;
+  grpc::Status Rebalance(grpc::ServerContext* context, const v1::RebalanceRequest* request,
+                         v1::RebalanceResponse* response) override;
   grpc::Status GetCounters(grpc::ServerContext* context, const v1::GetCountersRequest* request,
                            v1::Counters* response) override;
   grpc::Status WatchEvents(grpc::ServerContext* context, const v1::WatchEventsRequest* request,

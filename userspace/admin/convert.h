@@ -36,6 +36,7 @@ absl::StatusOr<uint32_t> WeightFrom(const v1::SetBackendRequest& request);
 absl::StatusOr<Duration> WindowFrom(const v1::DrainBackendRequest& request);  // unset: 1 s
 absl::StatusOr<ConnectionFilter> FilterFrom(const v1::ListConnectionsRequest& request);
 absl::StatusOr<MoveOrder> MoveOrderFrom(const v1::MoveConnectionRequest& request);
+absl::StatusOr<RebalanceOrder> RebalanceOrderFrom(const v1::RebalanceRequest& request);
 absl::StatusOr<Duration> WaitFrom(const v1::MoveConnectionRequest& request);  // unset: 0
 
 v1::AgentStatus ToProto(const StatusView& view, const ClockPair& now);
@@ -44,6 +45,7 @@ v1::Backend ToProto(const BackendView& view, const ClockPair& now);
 v1::Connection ToProto(const ConnectionView& view, const ClockPair& now);
 v1::Move ToProto(const MoveView& view, const ClockPair& now);
 v1::Event ToProto(const Event& event, const ClockPair& now);
+v1::RebalanceResponse ToProto(const RebalanceView& view);
 v1::Counters ToProto(const CountersView& view);
 
 }  // namespace unpin

@@ -106,7 +106,7 @@ absl::StatusOr<ServiceSpec> ServiceFrom(const v1::AddServiceRequest& request) {
   if (!name.ok()) return name.status();
   const absl::StatusOr<Endpoint> vip = EndpointFrom("service.", service.address(), service.port());
   if (!vip.ok()) return vip.status();
-  return ServiceSpec{.name = *std::move(name), .vip = *vip, .snat = service.snat()};
+  return ServiceSpec{.name = *std::move(name), .vip = *vip, .snat = service.snat(), .policy = {}};
 }
 
 absl::StatusOr<std::string> ServiceNameFrom(const v1::RemoveServiceRequest& request) {
@@ -162,6 +162,30 @@ absl::StatusOr<MoveOrder> MoveOrderFrom(const v1::MoveConnectionRequest& request
     if (!target.ok()) return Annotate(target.status(), "target");
     order.target = *target;
   }
+  return order;
+}
+
+absl::StatusOr<RebalanceOrder> RebalanceOrderFrom(const v1::RebalanceRequest& request) {
+  using Mode = RebalanceOrder::Mode;
+  RebalanceOrder order;
+  if (!request.service().empty()) order.service = request.service();
+  switch (request.mode()) {
+    case v1::RebalanceRequest::DRY_RUN:
+      order.mode = Mode::kDryRun;
+      return order;
+    case v1::RebalanceRequest::NOW:
+      order.mode = Mode::kNow;
+      return order;
+    case v1::RebalanceRequest::PAUSE:
+      order.mode = Mode::kPause;
+      break;
+    case v1::RebalanceRequest::RESUME:
+      order.mode = Mode::kResume;
+      break;
+    default:
+      return Invalid("mode", absl::StrCat(static_cast<int>(request.mode()), " is not a mode"));
+  }
+  if (order.service) return Invalid("service", "must be empty: a pause is for all services");
   return order;
 }
 

@@ -34,6 +34,10 @@ v1::Backend::State ToProto(BackendView::State state) {
       return v1::Backend::DRAINING;
     case BackendView::State::kRemoved:
       return v1::Backend::REMOVED;
+    case BackendView::State::kDown:
+      return v1::Backend::DOWN;
+    case BackendView::State::kEjected:
+      return v1::Backend::EJECTED;
   }
   return v1::Backend::STATE_UNSPECIFIED;
 }
@@ -104,6 +108,9 @@ v1::Backend ToProto(const BackendView& view, const ClockPair& now) {
   backend.set_open_streams(view.open_streams);
   backend.set_requests_per_second(view.requests_per_second);
   backend.set_bytes_per_second(view.bytes_per_second);
+  backend.set_mean_latency_seconds(view.mean_latency_seconds);
+  backend.set_load_of_share(view.load_of_share);
+  backend.set_trouble(view.trouble);
   return backend;
 }
 
@@ -154,6 +161,23 @@ v1::Event ToProto(const Event& event, const ClockPair& now) {
   converted.set_message(event.message);
   if (event.move) *converted.mutable_move() = ToProto(*event.move, now);
   return converted;
+}
+
+v1::RebalanceResponse ToProto(const RebalanceView& view) {
+  v1::RebalanceResponse response;
+  response.set_paused(view.paused);
+  for (const PlannedView& planned : view.moves) {
+    v1::PlannedMove* move = response.add_moves();
+    move->set_service(planned.service);
+    move->set_client(planned.client.ToString());
+    move->set_from(planned.from.ToString());
+    move->set_to(planned.to.ToString());
+    move->set_load(planned.load);
+    move->set_load_before(planned.load_before);
+    move->set_load_after(planned.load_after);
+  }
+  for (const std::string& remark : view.remarks) response.add_remarks(remark);
+  return response;
 }
 
 v1::Counters ToProto(const CountersView& view) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <fstream>
 #include <sstream>
 #include <utility>
@@ -12,6 +13,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "userspace/agent/validate.h"
 #include "userspace/agent/yaml_reader.h"
@@ -22,6 +24,7 @@ namespace {
 
 constexpr Duration kShortestExpiry = std::chrono::seconds(1);
 constexpr Duration kShortestTimeout = std::chrono::milliseconds(1);
+constexpr Duration kShortestProbe = std::chrono::milliseconds(10);
 
 void ReadPorts(YamlReader& in, const YAML::Node& node, SnatSettings& snat) {
   std::string text;
@@ -98,9 +101,94 @@ void ReadBackend(YamlReader& in, const YAML::Node& node, const std::string& fiel
   }
 }
 
+template <typename T>
+void ReadChoice(YamlReader& in, const YAML::Node& node, const std::string& field, T& value,
+                const std::vector<std::pair<std::string, T>>& choices) {
+  std::string text;
+  in.Read(node, field, text);
+  if (!in.ok() || !node.IsDefined()) return;
+  std::vector<std::string> names;
+  for (const auto& [name, choice] : choices) {
+    if (text == name) {
+      value = choice;
+      return;
+    }
+    names.push_back(name);
+  }
+  in.Fail(node, field, absl::StrCat("\"", text, "\" is not one of ", absl::StrJoin(names, ", ")));
+}
+
+void ReadRebalance(YamlReader& in, const YAML::Node& node, const std::string& field,
+                   RebalanceSettings& rebalance) {
+  if (!in.ExpectMap(
+          node, field,
+          {"enabled", "signal", "tolerance_percent", "ticks", "moves_per_second", "cool_down"}))
+    return;
+  in.Read(node["enabled"], field + ".enabled", rebalance.enabled);
+  ReadChoice<LoadSignal>(in, node["signal"], field + ".signal", rebalance.signal,
+                         {{"requests", LoadSignal::kRequests},
+                          {"inflight", LoadSignal::kInflight},
+                          {"bytes", LoadSignal::kBytes}});
+  uint32_t percent = static_cast<uint32_t>(std::lround(rebalance.tolerance * 100));
+  in.Read(node["tolerance_percent"], field + ".tolerance_percent", percent, 1, 100);
+  rebalance.tolerance = percent / 100.0;
+  in.Read(node["ticks"], field + ".ticks", rebalance.ticks, 1, 1000);
+  in.Read(node["moves_per_second"], field + ".moves_per_second", rebalance.moves_per_second, 1,
+          100000);
+  in.Read(node["cool_down"], field + ".cool_down", rebalance.cool_down);
+}
+
+void ReadOutlier(YamlReader& in, const YAML::Node& node, const std::string& field,
+                 OutlierSettings& outlier) {
+  if (!in.ExpectMap(node, field, {"latency_factor", "base", "longest", "max_percent"})) return;
+  uint32_t factor = 0;
+  in.Read(node["latency_factor"], field + ".latency_factor", factor, 0, 1000);
+  outlier.latency_factor = factor;
+  in.Read(node["base"], field + ".base", outlier.base, kShortestTimeout);
+  in.Read(node["longest"], field + ".longest", outlier.longest, kShortestTimeout);
+  in.Read(node["max_percent"], field + ".max_percent", outlier.max_percent, 0, 100);
+}
+
+void ReadHealth(YamlReader& in, const YAML::Node& node, const std::string& field,
+                HealthSettings& health) {
+  if (!in.ExpectMap(node, field,
+                    {"kind", "interval", "timeout", "rise", "fall", "path", "service"}))
+    return;
+  using Kind = HealthSettings::Kind;
+  ReadChoice<Kind>(
+      in, node["kind"], field + ".kind", health.kind,
+      {{"none", Kind::kNone}, {"tcp", Kind::kTcp}, {"grpc", Kind::kGrpc}, {"http", Kind::kHttp}});
+  in.Read(node["interval"], field + ".interval", health.interval, kShortestProbe);
+  in.Read(node["timeout"], field + ".timeout", health.timeout, kShortestProbe);
+  in.Read(node["rise"], field + ".rise", health.rise, 1, 1000);
+  in.Read(node["fall"], field + ".fall", health.fall, 1, 1000);
+  in.Read(node["path"], field + ".path", health.path);
+  in.Read(node["service"], field + ".service", health.service);
+}
+
+void ReadPolicy(YamlReader& in, const YAML::Node& node, const std::string& field,
+                ServicePolicy& policy) {
+  ReadChoice<bool>(in, node["steering"], field + ".steering", policy.source_hash,
+                   {{"maglev", false}, {"source-hash", true}});
+  in.Read(node["new_per_second"], field + ".new_per_second", policy.new_per_second, 0,
+          1'000'000'000);
+  in.Read(node["connections_per_backend"], field + ".connections_per_backend",
+          policy.connections_per_backend, 0, 8 << 20);
+  in.Read(node["max_connection_age"], field + ".max_connection_age", policy.max_connection_age);
+  in.Read(node["drain_deadline"], field + ".drain_deadline", policy.drain_deadline);
+  ReadRebalance(in, node["rebalance"], field + ".rebalance", policy.rebalance);
+  ReadOutlier(in, node["outlier"], field + ".outlier", policy.outlier);
+  ReadHealth(in, node["health"], field + ".health", policy.health);
+  if (policy.source_hash && !node["rebalance"].IsDefined())
+    policy.rebalance.enabled = false;  // it would break the affinity
+}
+
 void ReadService(YamlReader& in, const YAML::Node& node, const std::string& field,
                  Desired& desired) {
-  if (!in.ExpectMap(node, field, {"name", "vip", "snat", "backends"}) ||
+  if (!in.ExpectMap(node, field,
+                    {"name", "vip", "snat", "backends", "steering", "new_per_second",
+                     "connections_per_backend", "max_connection_age", "drain_deadline", "rebalance",
+                     "outlier", "health"}) ||
       !in.Require(node, field, "name") || !in.Require(node, field, "vip")) {
     return;
   }
@@ -112,6 +200,7 @@ void ReadService(YamlReader& in, const YAML::Node& node, const std::string& fiel
   }
   in.Read(node["vip"], field + ".vip", service.spec.vip);
   in.Read(node["snat"], field + ".snat", service.spec.snat);
+  ReadPolicy(in, node, field, service.spec.policy);
   in.ForEach(
       node["backends"], field + ".backends",
       [&](const YAML::Node& item, const std::string& at) { ReadBackend(in, item, at, service); });

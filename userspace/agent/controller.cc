@@ -76,7 +76,7 @@ absl::Status Controller::Commit(const Desired& desired, const Settings& settings
   absl::StatusOr<IdRegistry> ids = ids_.With(desired, now);
   if (!ids.ok()) return ids.status();
   const TableImage before = sync_.installed();
-  status = sync_.Sync(ImageOf(desired, *ids));
+  status = sync_.Sync(ImageOf(desired, *ids, StatesOf(desired, *ids, now)));
   if (!status.ok()) return status;
   status = ports_.store.Save(desired);
   if (!status.ok()) {
@@ -89,13 +89,16 @@ absl::Status Controller::Commit(const Desired& desired, const Settings& settings
   for (const auto& [name, service] : desired_) {
     for (const auto& [endpoint, backend] : service.backends) {
       const BackendId id = *ids_.IdOf(service.spec.vip, endpoint);
-      if (!backend.draining)
+      if (!backend.draining && !IsEjected(name, id, now))
         drains_.End(id);
-      else if (!drains_.Since(id))
+      else if (backend.draining && !drains_.Since(id))
         drains_.Begin(id, kDrainWindowAfterRestart, now);
     }
   }
   if (hooks_.backends_changed) hooks_.backends_changed(EndpointsOf(desired_));
+  if (hooks_.targets_changed) hooks_.targets_changed(TargetsOf(desired_));
+  for (const auto& [name, service] : desired_) gates_.try_emplace(name);
+  Hurry(now);
   return absl::OkStatus();
 }
 
@@ -219,7 +222,11 @@ void Controller::ForgetRetired(TimePoint now) {
     in_use.backends.insert(connection.backend);
   }
   const IdRegistry ids = ids_.Without(in_use, now);
-  if (sync_.Sync(ImageOf(desired_, ids)).ok()) ids_ = ids;
+  if (!sync_.Sync(ImageOf(desired_, ids, StatesOf(desired_, ids, now))).ok()) return;
+  ids_ = ids;
+  std::erase_if(health_,
+                [&](const auto& entry) { return ids_.FindBackend(entry.first) == nullptr; });
+  std::erase_if(trouble_, [&](const auto& entry) { return !health_.contains(entry.first); });
 }
 
 }  // namespace unpin

@@ -58,11 +58,12 @@ std::optional<BackendId> Controller::PickTargetFor(const Connection& connection)
   for (const auto& [endpoint, backend] : service->second.backends) {
     const BackendId id = *ids_.IdOf(service->second.spec.vip, endpoint);
     const LoadTracker::BackendLoad load = loads_.LoadOf(id);
-    candidates.push_back({.id = id,
-                          .weight = backend.weight,
-                          .serving = !backend.draining,
-                          .connections = load.connections + mover_.book().Incoming(id),
-                          .open_streams = load.open_streams});
+    candidates.push_back(
+        {.id = id,
+         .weight = backend.weight,
+         .serving = sync_.installed().backends.at(id).state == BackendRow::State::kServing,
+         .connections = load.connections + mover_.book().Incoming(id),
+         .open_streams = load.open_streams});
   }
   return PickTarget(candidates, connection.backend);
 }
@@ -86,6 +87,10 @@ absl::StatusOr<BackendId> Controller::ChooseTarget(const Connection& connection,
   if (backend->second.draining) {
     return absl::FailedPreconditionError(
         absl::StrCat("target: backend ", order.target->ToString(), " is draining"));
+  }
+  if (sync_.installed().backends.at(id).state != BackendRow::State::kServing) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("target: backend ", order.target->ToString(), " is not serving now"));
   }
   if (id == connection.backend) {
     return absl::FailedPreconditionError(
@@ -159,10 +164,26 @@ absl::Status Controller::StepDrains(TimePoint now) {
         break;
       }
       // Refused for now (too many moves of one client at once): the next step tries again.
-      (void)StartMove(*connection, *to, MoveReason::kDrain, now);
+      const bool ejected = IsEjected(NameOf(connection->service), backend, now);
+      (void)StartMove(*connection, *to, ejected ? MoveReason::kSlow : MoveReason::kDrain, now);
     }
   }
   return absl::OkStatus();
+}
+
+// What a drain could not move by its deadline: long streams, connections that cannot be spliced.
+absl::Status Controller::EnforceDrainDeadlines(TimePoint now) {
+  std::vector<BackendId> over;
+  for (const auto& [name, service] : desired_) {
+    const Duration deadline = service.spec.policy.drain_deadline;
+    if (deadline <= Duration::zero()) continue;
+    for (const auto& [endpoint, backend] : service.backends) {
+      const BackendId id = *ids_.IdOf(service.spec.vip, endpoint);
+      const std::optional<TimePoint> since = backend.draining ? drains_.Since(id) : std::nullopt;
+      if (since && now - *since >= deadline) over.push_back(id);
+    }
+  }
+  return over.empty() ? absl::OkStatus() : AbandonConnectionsOf(over, now);
 }
 
 void Controller::Publish(std::string type, const std::string& service, std::string message,
@@ -177,7 +198,16 @@ void Controller::Publish(std::string type, const std::string& service, std::stri
 
 void Controller::PublishMoves(TimePoint now) {
   for (const Move& move : mover_.TakeChanged()) {
-    if (move.ended()) ++moves_by_end_[std::string(ToString(move.state))];
+    if (move.ended()) {
+      ++moves_by_end_[std::string(ToString(move.state))];
+      const auto service = desired_.find(NameOf(move.service));
+      const Duration rest = service == desired_.end()
+                                ? Duration::zero()
+                                : service->second.spec.policy.rebalance.cool_down;
+      cool_downs_.OnEnded(move, rest, now);
+      if (move.new_client)
+        loads_.Succeed(move.connection, {*move.new_client, move.connection.vip}, now);
+    }
     const MoveView view = ViewOf(move);
     std::string message =
         absl::StrCat("move ", move.id, " ", move.connection.client.ToString(), " ",
@@ -207,6 +237,14 @@ void Controller::PublishConnection(const FlowEvent& event) {
 void Controller::OnEvent(const FlowEvent& event, TimePoint now) {
   absl::MutexLock lock(&mutex_);
   if (event.type == FlowEvent::Type::kNoNeighbor) return;
+  if (event.type == FlowEvent::Type::kSuspect) {
+    Publish("backend-suspect", NameOf(event.service),
+            absl::StrCat("backend ", EndpointOf(event.backend).ToString(),
+                         " broke off or refused a connection"),
+            now);
+    if (hooks_.probe) hooks_.probe(event.backend);
+    return;
+  }
   mover_.OnEvent(event, now);
   PublishMoves(now);
   if (event.type == FlowEvent::Type::kOpened || event.type == FlowEvent::Type::kClosed) {
@@ -217,7 +255,8 @@ void Controller::OnEvent(const FlowEvent& event, TimePoint now) {
 absl::Status Controller::Tick(TimePoint now) {
   absl::MutexLock lock(&mutex_);
   mover_.OnDue(now);
-  absl::Status status = StepDrains(now);
+  absl::Status status = StepRebalance(now);
+  status.Update(StepDrains(now));
   PublishMoves(now);
   if (now < housekeeping_due_) return status;
   housekeeping_due_ = now + kHousekeeping;
@@ -227,6 +266,7 @@ absl::Status Controller::Tick(TimePoint now) {
     occupancy_ = *occupancy;
     expired_ += occupancy->expired;
   }
+  status.Update(EnforceDrainDeadlines(now));
   if (now - looked_at_ < kInterest) status.Update(Scan(now));
   ForgetRetired(now);
   return status;
@@ -237,6 +277,7 @@ TimePoint Controller::NextDue(TimePoint now) {
   TimePoint next = std::max(now, housekeeping_due_);
   if (const auto due = mover_.book().NextDue()) next = std::min(next, *due);
   if (const auto due = drains_.NextDue()) next = std::min(next, *due);
+  if (WantsRebalancing()) next = std::min(next, rebalance_due_);
   return next;
 }
 

@@ -50,15 +50,47 @@ ServiceView Controller::ViewOf(const ServiceWithBackends& service) const {
 BackendView Controller::ViewOf(const std::string& service, const BackendSpec& backend) const {
   const BackendId id = *ids_.IdOf(desired_.at(service).spec.vip, backend.endpoint);
   const LoadTracker::BackendLoad load = loads_.LoadOf(id);
+  const auto trouble = trouble_.find(id);
   return {.service = service,
           .endpoint = backend.endpoint,
           .weight = backend.weight,
-          .state = backend.draining ? BackendView::State::kDraining : BackendView::State::kServing,
+          .state = StateOf(service, backend, id),
           .draining_since = backend.draining ? drains_.Since(id) : std::nullopt,
           .connections = load.connections,
           .open_streams = load.open_streams,
           .requests_per_second = load.rates.requests_per_second,
-          .bytes_per_second = load.rates.bytes_per_second};
+          .bytes_per_second = load.rates.bytes_per_second,
+          .mean_latency_seconds = load.latency_seconds(),
+          .load_of_share = ShareOf(service, id),
+          .trouble = trouble == trouble_.end() ? "" : trouble->second};
+}
+
+BackendView::State Controller::StateOf(const std::string& service, const BackendSpec& backend,
+                                       BackendId id) const {
+  if (backend.draining) return BackendView::State::kDraining;
+  const auto row = sync_.installed().backends.find(id);
+  if (row != sync_.installed().backends.end() && row->second.state == BackendRow::State::kDown)
+    return BackendView::State::kDown;
+  return IsEjected(service, id, Now()) ? BackendView::State::kEjected
+                                       : BackendView::State::kServing;
+}
+
+double Controller::ShareOf(const std::string& service, BackendId id) const {
+  const ServiceWithBackends& wanted = desired_.at(service);
+  double total = 0, weights = 0, weight = 0, load = 0;
+  for (const auto& [endpoint, backend] : wanted.backends) {
+    const BackendId other = *ids_.IdOf(wanted.spec.vip, endpoint);
+    const double of_other = LoadOf(loads_.LoadOf(other).rates, wanted.spec.policy.rebalance.signal);
+    const auto row = sync_.installed().backends.find(other);
+    const bool serves =
+        row != sync_.installed().backends.end() && row->second.state == BackendRow::State::kServing;
+    total += of_other;
+    weights += serves ? backend.weight : 0;
+    if (other != id) continue;
+    weight = serves ? backend.weight : 0;
+    load = of_other;
+  }
+  return total > 0 && weight > 0 ? load / (total * weight / weights) : 0;
 }
 
 std::vector<BackendView> Controller::RemovedBackends() const {
@@ -74,7 +106,10 @@ std::vector<BackendView> Controller::RemovedBackends() const {
                      .connections = load.connections,
                      .open_streams = load.open_streams,
                      .requests_per_second = load.rates.requests_per_second,
-                     .bytes_per_second = load.rates.bytes_per_second});
+                     .bytes_per_second = load.rates.bytes_per_second,
+                     .mean_latency_seconds = load.latency_seconds(),
+                     .load_of_share = 0,
+                     .trouble = {}});
   }
   return views;
 }
@@ -170,6 +205,7 @@ absl::StatusOr<CountersView> Controller::GetCounters() {
   view.agent["goaways_sent"] = mover_.goaways_sent();
   view.agent["goaways_failed"] = mover_.goaways_failed();
   view.agent["flows_expired"] = expired_;
+  view.agent["connections_reset"] = connections_reset_;
   return view;
 }
 

@@ -44,7 +44,7 @@ struct ServiceView {
 };
 
 struct BackendView {
-  enum class State { kServing, kDraining, kRemoved };
+  enum class State { kServing, kDraining, kRemoved, kDown, kEjected };
   std::string service;
   Endpoint endpoint;
   uint32_t weight = 0;  // as configured, also while draining
@@ -54,6 +54,9 @@ struct BackendView {
   uint64_t open_streams = 0;
   double requests_per_second = 0;
   double bytes_per_second = 0;  // both directions, TCP payload
+  double mean_latency_seconds = 0;  // by Little's law; 0: not known
+  double load_of_share = 0;         // in the service's signal: 1 is exactly its share
+  std::string trouble;              // of kDown: what the last probe said
 };
 
 struct ConnectionView {
@@ -85,6 +88,27 @@ struct MoveOrder {
   Endpoint client;
   std::optional<std::string> service;  // unset: `client` has one connection only
   std::optional<Endpoint> target;      // unset: any other serving backend, by weight and load
+};
+
+struct RebalanceOrder {
+  enum class Mode { kDryRun, kNow, kPause, kResume };
+  Mode mode = Mode::kDryRun;
+  std::optional<std::string> service;  // unset: of every service
+};
+
+struct PlannedView {
+  std::string service;
+  Endpoint client;
+  Endpoint from;
+  Endpoint to;
+  double load = 0;                       // in the unit of the service's signal
+  double load_before = 0, load_after = 0;  // of `from`, as a multiple of its share
+};
+
+struct RebalanceView {
+  bool paused = false;
+  std::vector<PlannedView> moves;      // what would be, or was, begun
+  std::vector<std::string> remarks;    // per service: how even it is, what stands in the way, elephants by name
 };
 
 struct CountersView {
@@ -131,6 +155,10 @@ class Operations {
   // Newest first, at most `limit`.
   virtual absl::StatusOr<std::vector<MoveView>> ListMoves(const std::optional<std::string>& service,
                                                           size_t limit) = 0;
+
+  // NotFound if the service is unknown. kDryRun changes nothing; kNow waits for no hysteresis; pausing is for all services
+  // and ends with the agent.
+  virtual absl::StatusOr<RebalanceView> Rebalance(const RebalanceOrder& order) = 0;
 
   virtual absl::StatusOr<CountersView> GetCounters() = 0;
 

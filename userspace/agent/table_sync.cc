@@ -10,22 +10,26 @@ namespace {
 // Stands for the unknown table of an earlier agent: equal to no table that is wanted.
 const WeightedBackend kUnknown = {.id = 0, .identity = 0, .weight = 0};
 
-ServiceImage ServiceImageOf(const ServiceWithBackends& service, const IdRegistry& ids) {
+ServiceImage ServiceImageOf(const ServiceWithBackends& service, const IdRegistry& ids,
+                            const BackendStates& states) {
   ServiceImage image;
-  image.row = {
-      .id = *ids.IdOf(service.spec.vip), .vip = service.spec.vip, .snat = service.spec.snat};
+  image.row = {.id = *ids.IdOf(service.spec.vip),
+               .vip = service.spec.vip,
+               .snat = service.spec.snat,
+               .source_hash = service.spec.policy.source_hash,
+               .new_per_second = service.spec.policy.new_per_second};
   for (const auto& [endpoint, backend] : service.backends) {
-    if (backend.draining || backend.weight == 0) continue;
-    image.offered.push_back({.id = *ids.IdOf(service.spec.vip, endpoint),
-                             .identity = BackendIdentity(endpoint),
-                             .weight = backend.weight});
+    const BackendId id = *ids.IdOf(service.spec.vip, endpoint);
+    if (states.at(id) != BackendRow::State::kServing || backend.weight == 0) continue;
+    image.offered.push_back(
+        {.id = id, .identity = BackendIdentity(endpoint), .weight = backend.weight});
   }
   return image;
 }
 
 }  // namespace
 
-TableImage ImageOf(const Desired& desired, const IdRegistry& ids) {
+TableImage ImageOf(const Desired& desired, const IdRegistry& ids, const BackendStates& states) {
   TableImage image;
   for (const auto& [id, backend] : ids.backends()) {
     if (!backend.retired) continue;
@@ -35,14 +39,12 @@ TableImage ImageOf(const Desired& desired, const IdRegistry& ids) {
                           .state = BackendRow::State::kDown};
   }
   for (const auto& [name, service] : desired) {
-    const ServiceImage& made = image.services[service.spec.vip] = ServiceImageOf(service, ids);
+    const ServiceImage& made = image.services[service.spec.vip] =
+        ServiceImageOf(service, ids, states);
     for (const auto& [endpoint, backend] : service.backends) {
       const BackendId id = *ids.IdOf(service.spec.vip, endpoint);
       image.backends[id] = {
-          .id = id,
-          .service = made.row.id,
-          .endpoint = endpoint,
-          .state = backend.draining ? BackendRow::State::kDraining : BackendRow::State::kServing};
+          .id = id, .service = made.row.id, .endpoint = endpoint, .state = states.at(id)};
     }
   }
   return image;

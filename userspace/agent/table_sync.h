@@ -24,8 +24,10 @@ struct TableImage {
   friend bool operator==(const TableImage&, const TableImage&) = default;
 };
 
-// Retired backends keep a row, offered to nobody.
-TableImage ImageOf(const Desired& desired, const IdRegistry& ids);
+using BackendStates = std::map<BackendId, BackendRow::State>;
+
+// `states` of the desired backends. Retired ones keep a row, offered to nobody.
+TableImage ImageOf(const Desired& desired, const IdRegistry& ids, const BackendStates& states);
 
 class TableSync {
  public:

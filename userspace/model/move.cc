@@ -27,6 +27,12 @@ absl::string_view ToString(MoveReason reason) {
       return "operator";
     case MoveReason::kDrain:
       return "drain";
+    case MoveReason::kRebalance:
+      return "rebalance";
+    case MoveReason::kSlow:
+      return "slow backend";
+    case MoveReason::kAge:
+      return "age";
   }
   return "invalid";
 }

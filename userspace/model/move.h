@@ -13,8 +13,8 @@ namespace unpin {
 enum class MoveState { kPlanned, kSent, kAcknowledged, kReconnected, kExpired, kRefused };
 absl::string_view ToString(MoveState state);  // "planned", "sent", "acknowledged", ...
 
-enum class MoveReason { kOperator, kDrain };
-absl::string_view ToString(MoveReason reason);
+enum class MoveReason { kOperator, kDrain, kRebalance, kSlow, kAge };
+absl::string_view ToString(MoveReason reason);  // "operator", "drain", "rebalance", "slow backend", "age"
 
 struct Move {
   MoveId id = 0;

@@ -28,7 +28,9 @@ class CoolDowns {
     connections_[move.connection] = now + std::max(rest, kFirstBackOff);
     if (!move.acknowledged) return;  // it says nothing about the client
     BackOff& of_client = clients_[move.connection.client.address];
-    of_client.next = of_client.next == Duration::zero() ? kFirstBackOff : std::min(2 * of_client.next, kLongestBackOff);
+    of_client.next = of_client.next == Duration::zero()
+                         ? kFirstBackOff
+                         : std::min(2 * of_client.next, kLongestBackOff);
     of_client.until = now + of_client.next;
   }
 
@@ -42,7 +44,8 @@ class CoolDowns {
   // What is over is forgotten; a client's record only after a quiet time as long again.
   void Forget(TimePoint now) {
     absl::erase_if(connections_, [&](const auto& entry) { return entry.second <= now; });
-    absl::erase_if(clients_, [&](const auto& entry) { return entry.second.until + entry.second.next <= now; });
+    absl::erase_if(
+        clients_, [&](const auto& entry) { return entry.second.until + entry.second.next <= now; });
   }
 
  private:

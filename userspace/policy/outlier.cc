@@ -20,8 +20,8 @@ double MedianOfOthers(std::span<const OutlierSample> samples, BackendId self) {
 
 }  // namespace
 
-std::vector<BackendId> Outlier::Judge(std::span<const OutlierSample> samples, const OutlierSettings& settings,
-                                      TimePoint now) {
+std::vector<BackendId> Outlier::Judge(std::span<const OutlierSample> samples,
+                                      const OutlierSettings& settings, TimePoint now) {
   std::vector<BackendId> ejected;
   if (settings.latency_factor <= 0) return ejected;
   // Well for as long as it was ejected: the next time counts as the first.
@@ -29,9 +29,12 @@ std::vector<BackendId> Outlier::Judge(std::span<const OutlierSample> samples, co
     const Ejection& e = entry.second;
     return now - e.until >= std::min(settings.longest, settings.base * e.count);
   });
-  size_t out = std::ranges::count_if(samples, [&](const OutlierSample& s) { return IsEjected(s.backend, now); });
+  size_t out = std::ranges::count_if(
+      samples, [&](const OutlierSample& s) { return IsEjected(s.backend, now); });
   for (const OutlierSample& sample : samples) {
-    if (IsEjected(sample.backend, now) || sample.requests < kFewestRequests || sample.latency_s < kSmallestLatency) continue;
+    if (IsEjected(sample.backend, now) || sample.requests < kFewestRequests ||
+        sample.latency_s < kSmallestLatency)
+      continue;
     const double typical = MedianOfOthers(samples, sample.backend);
     if (typical <= 0 || sample.latency_s <= settings.latency_factor * typical) continue;
     const bool allowed = out == 0 || (out + 1) * 100 <= settings.max_percent * samples.size();

@@ -14,8 +14,8 @@ namespace unpin {
 
 struct OutlierSample {
   BackendId backend = 0;
-  double latency_s = 0;   // mean, by Little's law; 0: not known
-  double requests = 0;    // that it is a mean of
+  double latency_s = 0;  // mean, by Little's law; 0: not known
+  double requests = 0;   // that it is a mean of
 };
 
 class Outlier {
@@ -25,7 +25,8 @@ class Outlier {
 
   // Judges all backends of a service. Returns those newly ejected; at least one is always possible, more only up to the
   // share allowed, and never all.
-  std::vector<BackendId> Judge(std::span<const OutlierSample> samples, const OutlierSettings& settings, TimePoint now);
+  std::vector<BackendId> Judge(std::span<const OutlierSample> samples,
+                               const OutlierSettings& settings, TimePoint now);
 
   bool IsEjected(BackendId backend, TimePoint now) const {
     const auto found = ejections_.find(backend);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "userspace/base/clock.h"
 
@@ -21,13 +22,14 @@ class RebalanceGate {
       return false;
     }
     ++imbalanced_;
-    return hurried_ || imbalanced_ >= ticks;
+    return std::exchange(hurried_, false) || imbalanced_ >= ticks;
   }
   void Hurry() { hurried_ = true; }
 
   // Moves that may be started now, of `per_second`; unused ones are kept for a second.
   uint32_t Budget(uint32_t per_second, TimePoint now) {
-    const double seconds = std::chrono::duration<double>(std::max(Duration::zero(), now - refilled_)).count();
+    const double seconds =
+        std::chrono::duration<double>(std::max(Duration::zero(), now - refilled_)).count();
     tokens_ = std::min<double>(per_second, tokens_ + seconds * per_second);
     refilled_ = now;
     return static_cast<uint32_t>(tokens_);

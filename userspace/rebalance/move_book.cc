@@ -61,7 +61,7 @@ void MoveBook::OnPinned(MoveId id, const absl::Status& status, TimePoint) {
   if (!status.ok()) {
     entry->move.detail = std::string(status.message());
     // A draining backend gets no new connections anyway: there a pin only tells where, and matches the reconnect.
-    const bool needed = entry->move.reason != MoveReason::kDrain;
+    const bool needed = entry->move.reason != MoveReason::kDrain && entry->move.reason != MoveReason::kSlow;
     if (needed || !absl::IsResourceExhausted(status)) return End(*entry, MoveState::kRefused);
   }
   entry->stage = Stage::kArming;
@@ -321,6 +321,13 @@ const Move* MoveBook::Find(MoveId id) const {
 uint32_t MoveBook::Incoming(BackendId backend) const {
   const auto it = incoming_.find(backend);
   return it == incoming_.end() ? 0 : it->second;
+}
+
+std::vector<const Move*> MoveBook::Unended() const {
+  std::vector<const Move*> moves;
+  for (const auto& [connection, id] : latest_) moves.push_back(&entries_.at(id).move);
+  std::ranges::sort(moves, {}, [](const Move* move) { return move->id; });
+  return moves;
 }
 
 std::vector<Move> MoveBook::Newest(std::optional<ServiceId> service, size_t limit) const {

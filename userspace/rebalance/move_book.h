@@ -83,6 +83,8 @@ class MoveBook {
   bool IsMoving(const ConnectionKey& connection) const;
   // Moves on their way to `backend`.
   uint32_t Incoming(BackendId backend) const;
+  // Those that have not ended, by their id.
+  std::vector<const Move*> Unended() const;
   // Newest first; `service` unset: of every service.
   std::vector<Move> Newest(std::optional<ServiceId> service, size_t limit) const;
 
