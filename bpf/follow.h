@@ -47,12 +47,17 @@ static __always_inline long follow_header(struct xdp_md *ctx, struct unpin_walk 
   if (old >= HTTP2_FRAME_HEADER) return 1;
   if (bpf_xdp_load_bytes(ctx, offset, header + old, HTTP2_FRAME_HEADER - old)) return 1;
   http2_on_header(f, header);
-  if (walk->want_cut && http2_at_boundary(f) && seq_before(f->next_header, walk->end)) {
-    walk->at_cut = *f;
-    walk->cut = f->next_header;
-    walk->has_cut = 1;
-  }
   return 0;
+}
+
+/* A packet may be cut where a frame ends inside it, be it the first frame, whose header came with an earlier packet. */
+static __always_inline void note_cut(struct unpin_walk *walk) {
+  const struct unpin_follower *f = &walk->follower;
+
+  if (!walk->want_cut || !http2_at_boundary(f) || !seq_before(walk->sequence, f->next_header)) return;
+  walk->at_cut = *f;
+  walk->cut = f->next_header;
+  walk->has_cut = 1;
 }
 
 static long follow_step(__u32 index, struct walker *walker) {
@@ -64,6 +69,7 @@ static long follow_step(__u32 index, struct walker *walker) {
 
   (void)index;
   if (!http2_follows(f) || !seq_before(need, walk->end)) return 1;
+  note_cut(walk);
   if (f->flags & UNPIN_FOLLOWER_PREFACE) return follow_preface(walker->ctx, walk, offset, have);
   if (have + f->partial_length < HTTP2_FRAME_HEADER) return follow_partial(walker->ctx, walk, offset, have);
   return follow_header(walker->ctx, walk, offset);
