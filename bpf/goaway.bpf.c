@@ -148,7 +148,7 @@ int restore_follower(struct xdp_md *ctx) {
   bpf_spin_lock(&flow->lock);
   args->result = take_over(flow, &followed, args->give_up);
   args->highest_seen = flow->follower.highest_seen;
-  if (c2s && splice_is_armed(&flow->splice) && !flow->flags && is_idle_at_boundary(flow)) {
+  if (c2s && splice_is_armed(&flow->splice) && !flow->flags && !c2s->flags && is_idle_at_boundary(flow)) {
     commit_splice(flow, c2s, flow->follower.next_header);
     has_committed = 1;
   }

@@ -67,7 +67,8 @@ static __always_inline int try_commit(struct unpin_flow *s2c, struct unpin_flow 
                                       const struct unpin_walk *walk, int accepted, __u32 highest) {
   struct unpin_follower *f = &s2c->follower;
 
-  if (!splice_is_armed(&s2c->splice) || s2c->flags || pkt->flags & (TCP_FIN | TCP_RST | TCP_SYN)) return 0;
+  if (!splice_is_armed(&s2c->splice) || s2c->flags || c2s->flags) return 0;
+  if (pkt->flags & (TCP_FIN | TCP_RST | TCP_SYN)) return 0;
   if (http2_at_boundary(f) && f->next_header == f->highest_seen) {
     commit_splice(s2c, c2s, f->next_header);
     return 1;
@@ -115,6 +116,15 @@ static __always_inline void deliver_capture(struct xdp_md *ctx, const struct pac
   bpf_spin_unlock(&flow->lock);
 }
 
+/* Is this the newest header so far? A packet that was overtaken must not bring an old timestamp back: a GOAWAY that carries
+ * it would be thrown away (PAWS, RFC 7323 section 5). A RST has none, and may acknowledge nothing. */
+static __always_inline int is_newest(const struct packet *pkt, const struct unpin_tcp_state *tcp,
+                                     const struct unpin_tcp_state *known) {
+  if ((pkt->flags & (TCP_ACK | TCP_RST)) != TCP_ACK) return 0;
+  if (tcp->ack != known->ack) return seq_before(known->ack, tcp->ack);
+  return !tcp->has_timestamp || !known->has_timestamp || !seq_before(tcp->tsval, known->tsval);
+}
+
 static __always_inline void track_s2c(struct xdp_md *ctx, const struct packet *pkt, struct unpin_flow *flow,
                                       struct unpin_scratch *room, struct tracked *tracked) {
   struct unpin_flow *c2s = splice_is_armed(&flow->splice) ? find_flow(&flow->reverse) : NULL;
@@ -127,7 +137,7 @@ static __always_inline void track_s2c(struct xdp_md *ctx, const struct packet *p
   bpf_spin_lock(&flow->lock);
   highest = flow->follower.highest_seen;
   if (pkt->payload_length) accepted = accept_payload(flow, room, walked, payload_end(pkt), tracked);
-  if (!seq_before(tcp.ack, flow->tcp.ack)) flow->tcp = tcp;
+  if (is_newest(pkt, &tcp, &flow->tcp)) flow->tcp = tcp;
   if (c2s) tracked->has_committed = try_commit(flow, c2s, pkt, &room->walk, accepted, highest);
   splice_age(&flow->splice, pkt->seq);
   tracked->splice = flow->splice;
