@@ -16,6 +16,15 @@ constexpr char kRetryPolicy[] = R"({"methodConfig": [{"name": [{}], "retryPolicy
     "maxAttempts": 4, "initialBackoff": "0.01s", "maxBackoff": "0.2s", "backoffMultiplier": 2,
     "retryableStatusCodes": ["UNAVAILABLE"]}}]})";
 
+constexpr char kRoundRobin[] = R"("loadBalancingConfig": [{"round_robin": {}}])";
+
+// Empty if gRPC's defaults are meant.
+std::string ServiceConfig(const ChannelOptions& options) {
+  if (!options.round_robin) return options.retry ? kRetryPolicy : "";
+  const std::string retry(kRetryPolicy);
+  return options.retry ? absl::StrCat("{", kRoundRobin, ", ", retry.substr(1)) : absl::StrCat("{", kRoundRobin, "}");
+}
+
 absl::string_view StateName(grpc_connectivity_state state) {
   switch (state) {
     case GRPC_CHANNEL_IDLE:
@@ -55,8 +64,9 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const ChannelOptions&
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetMaxReceiveMessageSize(-1);
   if (!options.tls_name.empty()) arguments.SetSslTargetNameOverride(options.tls_name);
-  if (options.retry) arguments.SetServiceConfigJSON(kRetryPolicy);
-  return grpc::CreateCustomChannel(options.target, *credentials, arguments);
+  if (const std::string config = ServiceConfig(options); !config.empty()) arguments.SetServiceConfigJSON(config);
+  const std::string target = options.round_robin ? absl::StrCat("ipv4:", options.target) : options.target;
+  return grpc::CreateCustomChannel(target, *credentials, arguments);
 }
 
 absl::Status AwaitConnected(grpc::Channel& channel, const std::string& target, Duration timeout) {

@@ -13,7 +13,8 @@
 namespace unpin::gen {
 
 struct ChannelOptions {
-  std::string target;
+  std::string target;         // round_robin: several, with commas
+  bool round_robin = false;   // each channel spreads its RPCs over all of them, a connection each
   bool tls = false;
   std::string tls_ca;    // PEM file; empty: the system's
   std::string tls_name;  // the certificate's, if not the target's

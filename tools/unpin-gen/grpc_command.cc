@@ -152,6 +152,8 @@ void AddConnectionOptions(CLI::App* grpc, GrpcOptions& options) {
   grpc->add_option("--tls-ca", channel.tls_ca, "PEM file of the authority; else the system's")
       ->needs(tls);
   grpc->add_option("--tls-name", channel.tls_name, "the name in the certificate")->needs(tls);
+  grpc->add_flag("--round-robin", channel.round_robin,
+                 "TARGET is IP:PORT,IP:PORT,...: every channel sends to all of them in turn (gRPC's round_robin)");
   grpc->add_flag("--retry", channel.retry,
                  "client retry policy: 4 attempts on UNAVAILABLE, back-off from 10 to 200 ms");
 }
