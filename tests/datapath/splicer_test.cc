@@ -169,7 +169,7 @@ TEST_F(EmitTest, PutsTheGoawayOnTheWire) {
 
 TEST_F(EmitTest, SaysWhyThereIsNothingToSend) {
   Insert(PairWithSplice(UNPIN_SPLICE_ARMED));
-  EXPECT_TRUE(absl::IsFailedPrecondition(Emit(MovablePair(Now()))));
+  EXPECT_TRUE(absl::IsNotFound(Emit(MovablePair(Now()))));
   for (const uint32_t state : {UNPIN_SPLICE_ACKNOWLEDGED, UNPIN_SPLICE_PAST}) {
     Insert(PairWithSplice(state));
     const absl::Status status = Emit(MovablePair(Now()));
@@ -190,6 +190,16 @@ TEST_F(EmitTest, ServerFinDoesNotSpareTheClientItsGoaway) {
       UNPIN_FLOW_FIN;  // FIN is beyond the 17 bytes: without them the client never sees it
   Insert(pair);
   EXPECT_TRUE(Emit(pair).ok());
+  EXPECT_THAT(*splicer_->Unacknowledged(), ElementsAre(ConnectionKeyOf(pair.key)));
+}
+
+// Its RST is beyond the 17 bytes: a client that lacks them answers it with an ACK and stays (RFC 5961 section 3.2).
+TEST_F(EmitTest, ServerResetDoesNotSpareTheClientItsGoaway) {
+  FlowPair pair = CommittedPair();
+  pair.s2c.flags = UNPIN_FLOW_RST;
+  Insert(pair);
+  EXPECT_TRUE(Emit(pair).ok()) << Emit(pair);
+  EXPECT_EQ(Receive().size(), 14u + 20 + 20 + 17);
   EXPECT_THAT(*splicer_->Unacknowledged(), ElementsAre(ConnectionKeyOf(pair.key)));
 }
 

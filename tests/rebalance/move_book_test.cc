@@ -300,7 +300,10 @@ TEST_F(MoveBookTest, AGoawayThatIsNeverAcknowledgedExpires) {
 TEST_F(MoveBookTest, AConnectionThatClosesBeforeItAcknowledgesMayStillReconnect) {
   const MoveId id = StartAndCommit();
   Actions();
+  After(milliseconds(10));
   Tell(Type::kClosed);
+  EXPECT_THAT(Actions(), ElementsAre(Kind::kEmit));  // only the sender sees who has closed
+  book.OnEmitted(id, absl::NotFoundError("the client has reset the connection"), now);
   After(seconds(1));
   EXPECT_THAT(Actions(), IsEmpty());  // nobody to resend to
   Tell(Type::kOpened, 41000, id, kTo);
@@ -314,6 +317,22 @@ TEST_F(MoveBookTest, AConnectionThatClosedUnacknowledgedAndStaysAwayExpires) {
   After(seconds(40));
   EXPECT_EQ(State(id), MoveState::kExpired);
   EXPECT_EQ(Detail(id), "connection closed before the GOAWAY was acknowledged");
+}
+
+TEST_F(MoveBookTest, AServerThatHasGoneDoesNotEndTheResends) {
+  const MoveId id = StartAndCommit();
+  Actions();
+  After(milliseconds(10));
+  Tell(Type::kClosed);
+  EXPECT_THAT(Actions(), ElementsAre(Kind::kEmit));
+  book.OnEmitted(id, absl::OkStatus(), now);
+  After(milliseconds(20));
+  EXPECT_THAT(Actions(), ElementsAre(Kind::kEmit));
+  book.OnEmitted(id, absl::OkStatus(), now);
+  Tell(Type::kAcknowledged);
+  EXPECT_EQ(State(id), MoveState::kAcknowledged);
+  After(seconds(1));
+  EXPECT_THAT(Actions(), IsEmpty());
 }
 
 TEST_F(MoveBookTest, AReconnectBeforeTheAcknowledgementDoesNotEndTheResends) {

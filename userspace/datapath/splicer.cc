@@ -105,13 +105,16 @@ absl::Status KernelSplicer::EmitGoaway(const ConnectionKey& key) {
   if (absl::IsNotFound(pair.status()))
     return absl::NotFoundError(what + ": the connection is gone");
   if (!pair.ok()) return pair.status();
-  if ((pair->c2s.flags | pair->s2c.flags) & UNPIN_FLOW_RST) {
-    return absl::NotFoundError(what + ": the connection was reset");
+  // A RST of the server is beyond the 17 bytes: without them the client does not believe it (RFC 5961 section 3.2).
+  if (pair->c2s.flags & UNPIN_FLOW_RST) {
+    return absl::NotFoundError(what + ": the client has reset the connection");
   }
-  if (pair->s2c.splice.state != UNPIN_SPLICE_COMMITTED) {
-    return absl::FailedPreconditionError(what + (pair->s2c.splice.state > UNPIN_SPLICE_COMMITTED
-                                                     ? ": the client already has it"
-                                                     : ": it has not been committed"));
+  // Before a commit nobody sends: this is a later connection from the same port.
+  if (pair->s2c.splice.state < UNPIN_SPLICE_COMMITTED) {
+    return absl::NotFoundError(what + ": the connection that had committed is gone");
+  }
+  if (pair->s2c.splice.state > UNPIN_SPLICE_COMMITTED) {
+    return absl::FailedPreconditionError(what + ": the client already has it");
   }
   return Annotate(Send(pair->s2c, BuildGoawayFrame(pair->s2c)), what);
 }

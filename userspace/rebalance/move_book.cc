@@ -130,7 +130,10 @@ void MoveBook::OnEvent(const FlowEvent& event, TimePoint now) {
   if (committed && entry.stage != Stage::kSending) return Commit(entry, now);
   if (event.type == FlowEvent::Type::kHole) Hole(entry, now);
   if (event.type == FlowEvent::Type::kAcknowledged) Acknowledge(entry, event.time);
-  if (event.type == FlowEvent::Type::kClosed) Closed(entry);
+  if (event.type != FlowEvent::Type::kClosed) return;
+  // It may be the server alone that has gone, and the client still waits for 17 bytes: sending them tells.
+  if (entry.stage == Stage::kSending) return Hole(entry, now);
+  Closed(entry);
 }
 
 void MoveBook::Commit(Entry& entry, TimePoint now) {
