@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Moves connections under a running client, and measures what became of them."""
 
+import math
 import random
 import time
 from collections import Counter
 
 import grpc
 
-from admin import ENDED, milliseconds_between, seconds
+from admin import ENDED, Move, milliseconds_between, seconds
 
 PERIOD_S = 0.2
 SETTLE_S = 8.0
@@ -88,6 +89,14 @@ def quantile(values, share):
     return round(ordered[int(share * (len(ordered) - 1))], 2) if ordered else None
 
 
+def count_alone(moves):
+    """Moves that reconnected while no other move's pin stood."""
+    spans = [(m.planned.ToNanoseconds(), m.reconnected.ToNanoseconds() if m.HasField("reconnected") else math.inf)
+             for m in moves if m.state != Move.REFUSED]
+    return sum(end < math.inf and sum(other[0] <= end and begin <= other[1] for other in spans) == 1
+               for begin, end in spans)
+
+
 def summarize(moves):
     """The figures of a row that come from unpind's list of moves."""
     acknowledged = [m for m in moves if m.HasField("acknowledged")]
@@ -95,7 +104,8 @@ def summarize(moves):
     to_ack = [milliseconds_between(m.sent, m.acknowledged) for m in acknowledged]
     to_reconnect = [milliseconds_between(m.sent, m.reconnected) for m in reconnected]
     to_commit = [milliseconds_between(m.planned, m.sent) for m in moves if m.HasField("sent")]
-    figures = {"moves": len(moves), "acknowledged": len(acknowledged), "reconnected": len(reconnected)}
+    figures = {"moves": len(moves), "acknowledged": len(acknowledged), "reconnected": len(reconnected),
+               "reconnected_alone": count_alone(moves)}
     for name, values in (("commit", to_commit), ("ack", to_ack), ("reconnect", to_reconnect)):
         figures[f"{name}_p50_ms"] = quantile(values, 0.5)
         figures[f"{name}_p99_ms"] = quantile(values, 0.99)

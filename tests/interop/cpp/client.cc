@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <chrono>
+#include <csignal>
 #include <condition_variable>
 #include <iostream>
 #include <memory>
@@ -31,6 +32,9 @@ struct Options {
   double seconds = 5;
   uint32_t seed = 1;
 };
+
+// SIGTERM: no RPC begins any more, what is under way still ends.
+volatile std::sig_atomic_t stopped = 0;
 
 constexpr milliseconds kPause(4);
 constexpr std::chrono::seconds kDeadline(20);
@@ -166,7 +170,7 @@ class Client {
   void Start(Connection& connection, std::vector<std::thread>& threads) {
     const auto repeat = [&](auto action) {
       threads.emplace_back([this, action] {
-        while (steady_clock::now() < end_) {
+        while (steady_clock::now() < end_ && stopped == 0) {
           action();
           std::this_thread::sleep_for(kPause);
         }
@@ -202,6 +206,7 @@ int Run(int argc, char** argv) {
   app.add_option("--seed", options.seed);
   CLI11_PARSE(app, argc, argv);
 
+  std::signal(SIGTERM, [](int) { stopped = 1; });
   const Report report = Client(options).Run();
   std::string json;
   google::protobuf::util::JsonPrintOptions print;

@@ -10,7 +10,9 @@ import (
 	"io"
 	"math/rand"
 	"os"
+	"os/signal"
 	"sync"
+	"syscall"
 	"time"
 
 	"google.golang.org/grpc"
@@ -93,9 +95,9 @@ func (c *connection) actions(pattern string) []func() {
 	}
 }
 
-func repeat(action func(), end time.Time, running *sync.WaitGroup) {
+func repeat(action func(), end context.Context, running *sync.WaitGroup) {
 	defer running.Done()
-	for time.Now().Before(end) {
+	for end.Err() == nil {
 		action()
 		time.Sleep(pause)
 	}
@@ -111,7 +113,11 @@ func runClient(flags *flag.FlagSet) error {
 		return err
 	}
 	recorder := newRecorder()
-	end := time.Now().Add(time.Duration(*seconds * float64(time.Second)))
+	// What is under way at the end, or at SIGTERM, still ends.
+	stop, release := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer release()
+	end, cancel := context.WithTimeout(stop, time.Duration(*seconds*float64(time.Second)))
+	defer cancel()
 	var running sync.WaitGroup
 	for index := 0; index < *connections; index++ {
 		channel, err := grpc.Dial(*target, grpc.WithInsecure(),

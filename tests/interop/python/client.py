@@ -5,6 +5,7 @@
 import argparse
 import json
 import random
+import signal
 import threading
 import time
 from pathlib import Path
@@ -120,8 +121,8 @@ def actions(pattern, connection):
     return [connection.echo]
 
 
-def repeat(action, end):
-    while time.monotonic() < end:
+def repeat(action, end, stop):
+    while time.monotonic() < end and not stop.is_set():
         action()
         time.sleep(PAUSE_S)
 
@@ -136,12 +137,14 @@ def main():
     parser.add_argument("--tls", metavar="DIR", help="where cert.pem is")
     args = parser.parse_args()
 
+    stop = threading.Event()  # what is under way then still ends
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
     recorder = Recorder()
     end = time.monotonic() + args.seconds
     threads = []
     for index in range(args.connections):
         connection = Connection(args, index, recorder)
-        threads += [threading.Thread(target=repeat, args=(action, end))
+        threads += [threading.Thread(target=repeat, args=(action, end, stop))
                     for action in actions(args.pattern, connection)]
     for thread in threads:
         thread.start()
