@@ -8,13 +8,9 @@
 #include <vector>
 
 #include "userspace/policy/plan_moves.h"
+#include "userspace/policy/shedding.h"
 
 namespace unpin {
-
-struct Relocation {
-  uint32_t connection = 0;
-  uint32_t to = 0;
-};
 
 // While a backend is over the limit, one of its connections must leave it: so each step tries all of the most loaded
 // backend's, everywhere, to a depth that grows until a way is found. Connections of equal load count once.

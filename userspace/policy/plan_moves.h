@@ -28,6 +28,9 @@ struct PlanSettings {
   double tolerance = 0.05;   // a backend may carry so much more than its share
   double worthwhile = 0.02;  // a plan that lowers the maximum by less is not made
   uint32_t max_moves = UINT32_MAX;
+  // The standard error of a backend's load / share. A backend that is over the tolerance by no more than SignificantNoise of
+  // it is left alone.
+  double noise = 0;
 };
 
 struct PlannedMove {
@@ -51,6 +54,10 @@ struct Plan {
 // Equal input gives an equal plan. Fewer than two backends: no moves.
 Plan PlanMoves(std::span<const PlanBackend> backends, std::span<const PlanConnection> connections,
                const PlanSettings& settings);
+
+// How far measured loads may be off by chance alone, if one standard error is `noise`, without it meaning anything: the most
+// that is seen among so many backends, and one more.
+double SignificantNoise(double noise, size_t backends);
 
 // The maximum of load / share over the backends, elephants counted as in a plan. 0 without load.
 double ImbalanceOf(std::span<const PlanBackend> backends,
