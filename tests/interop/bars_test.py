@@ -59,7 +59,8 @@ class BarsTest(unittest.TestCase):
         self.assert_missed("0 of 0 flows", flows=0, flows_spliceable=0)
 
     def test_a_client_that_hung(self):
-        self.assert_missed("only 199 RPCs", rpcs=199)
+        self.assert_missed("only 59 RPCs", rpcs=59)
+        self.assert_missed("only 199 RPCs", rpcs=199, pattern="unary")
 
     def test_too_few_moves(self):
         self.assert_missed("only 52 moves", moves=52, acknowledged=52)

@@ -13,7 +13,8 @@ from admin import ENDED, Move, milliseconds_between, seconds
 PERIOD_S = 0.2
 SETTLE_S = 8.0
 # A connection may be between states just now; the next tick tries again.
-PASSING_REASONS = ("out of sync (recovering)", "no response yet", "too young", "closing")
+PASSING_REASONS = ("out of sync (recovering)", "protocol not known yet", "no response yet", "too young", "closing",
+                   "connection closed")
 
 
 class Driver:
@@ -75,7 +76,14 @@ class Driver:
         return [c for c in self._unmoved() if c.not_spliceable != "closing"]
 
     def moves(self):
-        """The moves, once every one has ended, or after a bounded wait."""
+        """The moves, once every one has ended, or after a bounded wait. Those refused before anything was sent, as when
+        the connection was out of sync at first, count as refusals like the others."""
+        moves = self._ended_moves()
+        refused = [m for m in moves if m.state == Move.REFUSED and not m.HasField("sent")]
+        self.refusals.update(m.detail for m in refused)
+        return [m for m in moves if m not in refused]
+
+    def _ended_moves(self):
         deadline = time.monotonic() + SETTLE_S
         while True:
             moves = self._admin.moves()

@@ -44,7 +44,8 @@ def misses(row):
         found.append(f"{row['corrupt']} payloads were altered")
     if row["split_streams"]:
         found.append(f"{row['split_streams']} streams changed their server")
-    if row["rpcs"] < 10 * row["seconds"]:
+    per_second = 3 if row["pattern"] == "bulk" else 10  # far below what a crowded machine does, far above a client that hangs
+    if row["rpcs"] < per_second * row["seconds"]:
         found.append(f"only {row['rpcs']} RPCs in {row['seconds']:g} s: the client hung")
     if row["acknowledged"] < row["moves"]:
         found.append(f"{row['moves'] - row['acknowledged']} moves not acknowledged: {row['unfinished']}")
