@@ -61,13 +61,14 @@ static __always_inline void steer_by_maglev(const struct unpin_service *service,
                                             struct steered *steered) {
   __u32 service_id = service->id;
   void *table = bpf_map_lookup_elem(&maglev_tables, &service_id);
+  const __u32 slots = service->slots; /* read here: Linux 6.1 refuses the loop that clang makes of it otherwise */
   __u32 hash, slot, i;
   const __u32 *id;
 
-  if (!table || !service->slots) return;
+  if (!table || !slots) return;
   hash = flow_hash(key, service->flags & UNPIN_SERVICE_SOURCE_HASH);
   for (i = 0; i < STEER_ATTEMPTS; i++) {
-    slot = hash % service->slots;
+    slot = hash % slots;
     id = bpf_map_lookup_elem(table, &slot);
     if (id) consider_backend(service->id, *id, steered);
     if (steered->backend && !steered->is_suspect) return;
