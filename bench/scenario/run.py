@@ -108,6 +108,8 @@ def run_all(options):
             for peer in options.peers:
                 row, report = run_one(name, peer, seed, options.quick)
                 rows.append(row)
+                if options.json:  # after each: what was measured survives an interruption
+                    options.json.write_text(json.dumps({"rows": rows}, indent=1))
                 print(f"{name:>14} {peer:<20} seed {seed}: " + "  ".join(
                     f"{key} {value:.3g}" if isinstance(value, float) else f"{key} {value}"
                     for key, value in row.items() if value is not None and key not in ("scenario", "peer", "seed")), flush=True)

@@ -8,6 +8,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench/scenario"))
 from score import (best_assignment, counts_between, last_reply, max_over_mean, missed_bars, recovery,  # noqa: E402
                    seconds_to_balance)
+from table import page  # noqa: E402
 
 
 def report(*counts, width=1.0, **more):
@@ -71,6 +72,17 @@ class Bars(unittest.TestCase):
         for bad in self.BAD:
             with self.subTest(**bad):
                 self.assertEqual(len(list(missed_bars(bad))), 1)
+
+
+class Pages(unittest.TestCase):
+    def test_a_page_names_what_was_missed_and_every_row(self):
+        columns = {"rpcs": 10, "p50_ms": 1.25, "p99_ms": 2}
+        rows = [row("S5", failures=7, recovery_s=0.1, **columns), row("S5", failures=97, **columns) | {"peer": "nft"}]
+        written = page(rows, "how", "pictures")
+        self.assertIn("- S5 seed 1: failures is 7, must be at most 6.000", written)
+        self.assertNotIn("97, must", written)  # only Unpin is held to bars
+        self.assertIn("| nft | 1 | - | - | - | 0 | 10 | 97 | 1 | 1.25 | 2 | 1 | - |", written)
+        self.assertIn("(pictures/S5-shares.png)", written)
 
 
 if __name__ == "__main__":
