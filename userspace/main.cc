@@ -18,6 +18,7 @@
 #include "userspace/agent/controller.h"
 #include "userspace/agent/event_loop.h"
 #include "userspace/agent/store.h"
+#include "userspace/agent/validate.h"
 #include "userspace/base/log.h"
 #include "userspace/base/status.h"
 #include "userspace/datapath/attach.h"
@@ -93,7 +94,6 @@ absl::Status OpenKernel(const Options& options, const Settings& settings, Kernel
   for (const std::string& warning : kernel.program->warnings()) spdlog::warn("{}", warning);
   const Program& loaded = *kernel.program;
   absl::Status status = Take(Controls::Open(loaded.data_plane().maps.controls), kernel.controls);
-  if (status.ok()) status = kernel.controls->Apply(ControlsOf(settings));
   if (status.ok()) status = Take(Neighbors::Open(*kernel.controls), kernel.neighbors);
   if (status.ok()) status = Take(KernelTables::Open(loaded), kernel.tables);
   if (status.ok()) status = Take(KernelFlows::Open(loaded), kernel.flows);
@@ -178,6 +178,10 @@ absl::Status RunOn(Kernel& kernel, const Options& options, const Config& config,
   if (!store.ok()) return store.status();
   absl::StatusOr<std::unique_ptr<EventLoop>> loop = EventLoop::Create();
   if (!loop.ok()) return loop.status();
+  // What follows changes the gateway, step by step: so everything that can be refused is refused before.
+  absl::Status status = ValidateDesired((*store)->Merge(config.desired),
+                                        {.snat_addresses = config.settings.snat.addresses.size()});
+  if (!status.ok()) return status;
   Controller* deciding = nullptr;  // the monitor's results go there
   absl::StatusOr<std::unique_ptr<HealthMonitor>> monitor =
       HealthMonitor::Create([&](const ProbeResult& result) { Complain(deciding->OnProbe(result, Now())); });
@@ -207,7 +211,8 @@ absl::Status RunOn(Kernel& kernel, const Options& options, const Config& config,
        .probe = [&](BackendId backend) { (*monitor)->ProbeNow(backend); }},
       facts, UNPIN_MAGLEV_SLOTS, first_move);
   deciding = &controller;
-  absl::Status status = controller.Start(config, Now());
+  status = kernel.controls->Apply(ControlsOf(config.settings));
+  if (status.ok()) status = controller.Start(config, Now());
   if (status.ok()) {
     if (facts.adopted) spdlog::info("adopted the tables of an earlier agent");
     status = Serve(options, signals, **loop, kernel, **monitor, controller, *attachments);

@@ -6,6 +6,8 @@
 
 #include <bpf/bpf.h>
 
+#include <filesystem>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -127,10 +129,18 @@ TEST_F(ProgramTest, RefusesMapsWithoutALayout) {
   EXPECT_TRUE(absl::IsFailedPrecondition(Program::Load(options_).status()));
 }
 
+TEST_F(ProgramTest, AnEmptyFolderOfLinksIsNobodys) {
+  ASSERT_EQ(mkdir(options_.bpffs.c_str(), 0700), 0);
+  ASSERT_EQ(mkdir((options_.bpffs + "/links").c_str(), 0700), 0);
+  const auto program = Program::Load(options_);
+  ASSERT_TRUE(program.ok()) << program.status();
+  EXPECT_FALSE(program->adopted());
+}
+
 TEST_F(ProgramTest, AFailedFirstStartLeavesNothing) {
   options_.connections = 1u << 31;  // no such table
   EXPECT_FALSE(Program::Load(options_).ok());
-  EXPECT_THAT(Pins(), IsEmpty());
+  EXPECT_FALSE(std::filesystem::exists(options_.bpffs));
 }
 
 TEST_F(ProgramTest, AKernelRefusalIsExplained) {
@@ -155,11 +165,12 @@ TEST_F(ProgramTest, SaysHowToMountABpfFileSystem) {
   EXPECT_THAT(status.message(), HasSubstr("mount -t bpf bpf /run/elsewhere"));
 }
 
-TEST_F(ProgramTest, UnpinLeavesAnEmptyDirectory) {
+TEST_F(ProgramTest, UnpinLeavesNoDirectory) {
   auto program = Program::Load(options_);
   ASSERT_TRUE(program.ok()) << program.status();
+  ASSERT_EQ(mkdir((options_.bpffs + "/links").c_str(), 0700), 0);
   EXPECT_TRUE(program->Unpin().ok());
-  EXPECT_THAT(Pins(), IsEmpty());
+  EXPECT_FALSE(std::filesystem::exists(options_.bpffs));
 }
 
 }  // namespace

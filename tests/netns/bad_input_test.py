@@ -3,12 +3,12 @@
 """Wrong commands and wrong configurations: a clear error that names what is wrong, and nothing half-applied."""
 
 import copy
-import os
+import json
 import unittest
 
 # First: it says where the others are.
 from scene import PORT, VIP, Testbed, UnpinRefused, prefix
-from process import Process
+from process import run
 
 
 class CommandsTest(unittest.TestCase):
@@ -65,6 +65,21 @@ def changed(config, change):
     return config
 
 
+def everything(bed):
+    """What a refused start must leave as it was: pins, what the tables hold, kept changes, XDP programs, the socket."""
+    pins = sorted(str(path.relative_to(bed.bpffs)) for path in bed.bpffs.rglob("*")
+                  if path.suffix != ".debug")  # the kernel's own
+    tables = {name: run(["bpftool", "-j", "map", "dump", "pinned", str(bed.bpffs / "unpin" / name)])
+              for name in ("controls", "services", "backends") if f"unpin/{name}" in pins}
+    kept = {path.name: path.read_text() for path in (bed.directory / "state").iterdir()}
+    programs = [(link["ifname"], link.get("xdp")) for link in json.loads(bed.run("gw", ["ip", "-j", "-d", "link"]))]
+    return {"pins": pins, "tables": tables, "kept": kept, "programs": [p for p in programs if p[1]],
+            "socket": bed.socket.exists()}
+
+
+NOTHING = {"pins": [], "tables": {}, "kept": {}, "programs": [], "socket": False}
+
+
 class StartTest(unittest.TestCase):
     """unpind must not start. (name, change of a right configuration, what stderr must say)"""
 
@@ -83,24 +98,58 @@ class StartTest(unittest.TestCase):
     )
 
     def assert_refused(self, bed, argv, message):
+        before = everything(bed)
         process = bed.start("gw", argv)
-        self.assertNotEqual(process.wait(20), 0, process.stderr)
+        self.assertNotEqual(process.wait(30), 0, process.stderr)
         self.assertRegex(process.stderr, message)
         self.assertNotRegex(process.stderr, r"\bready\b")
-        links = bed.run("gw", ["ip", "link"])
-        self.assertNotIn("xdp", links)
-        self.assertFalse((bed.bpffs / "unpin").exists() and os.listdir(bed.bpffs / "unpin"), "pins were left")
+        self.assertEqual(everything(bed), before)
 
     def test_wrong_configurations(self):
         with Testbed(prefix("inp"), backends=1) as bed:
             right = bed.config({"interop": {"port": PORT}})
+            self.assertEqual(everything(bed), NOTHING)
             for name, change, message in self.REFUSED:
                 with self.subTest(name):
                     self.assert_refused(bed, bed.agent_argv(bed.write_config(changed(right, change))), message)
             with self.subTest("not YAML"):
-                self.assert_refused(bed, bed.agent_argv(bed.write_config("interfaces: [gw-c\nservices: {")), "line")
+                broken = bed.write_config("interfaces: [gw-c\nservices: {")
+                self.assert_refused(bed, bed.agent_argv(broken), r"unpind\.yaml:\d+:\d+: ")
             with self.subTest("no file"):
                 self.assert_refused(bed, bed.agent_argv(bed.directory / "nosuch.yaml"), "nosuch.yaml")
+
+    def test_wrong_configurations_where_an_agent_was_before(self):
+        # Its tables forward on: no refused start may touch them, however far it came.
+        with Testbed(prefix("inp"), backends=1) as bed:
+            right = bed.config({"interop": {"port": PORT}})
+            bed.start_agent(right)
+            bed.unpin("add", "service", "kept", "10.9.0.7:50051")
+            bed.kill_agent()
+            other = changed(right, lambda c: c.update(snat={"addresses": ["10.1.255.77"]}, unknown_tcp="drop"))
+            for name, change, message in self.REFUSED + (
+                    ("VIP of a service that was added", lambda c: c["services"][0].update(vip="10.9.0.7:50051"), "10.9.0.7"),):
+                with self.subTest(name):
+                    self.assert_refused(bed, bed.agent_argv(bed.write_config(changed(other, change))), message)
+            bed.start_agent(right)
+            self.assertEqual({s["name"] for s in bed.unpin("services")["services"]}, {"interop", "kept"})
+
+    def test_another_program_on_the_interface(self):
+        with Testbed(prefix("inp"), backends=1) as bed:
+            config = bed.config({"interop": {"port": PORT}})
+            taken = config["interfaces"][-1]
+            neighbour = bed.bin_dir.parent / "tests/vm/neighbour.bpf.o"
+            bed.run("gw", ["ip", "link", "set", "dev", taken, "xdpdrv", "obj", neighbour, "sec", "xdp"])
+            self.assert_refused(bed, bed.agent_argv(bed.write_config(config)),
+                                rf"interface {taken}: .*\bneighbour\b.*ip link set dev {taken} xdp off")
+            bed.run("gw", ["ip", "link", "set", "dev", taken, "xdp", "off"])
+            bed.start_agent(config)  # what the message says helps
+
+    def test_a_kernel_without_type_information(self):
+        with Testbed(prefix("inp"), backends=1) as bed:
+            argv = bed.agent_argv(bed.write_config(bed.config({"interop": {"port": PORT}})))
+            hidden = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /sys/kernel/btf && exec "$@"', "sh"]
+            self.assert_refused(bed, hidden + argv,
+                                "/sys/kernel/btf/vmlinux: No such file or directory: .*CONFIG_DEBUG_INFO_BTF")
 
     def test_without_root(self):
         with Testbed(prefix("inp"), backends=1) as bed:
@@ -113,9 +162,7 @@ class StartTest(unittest.TestCase):
         with Testbed(prefix("inp"), backends=1) as bed:
             config = bed.config({"interop": {"port": PORT}})
             first = bed.start_agent(config)
-            second = Process(bed.inside("gw", bed.agent_argv(bed.directory / "unpind.yaml")))
-            self.assertNotEqual(second.wait(20), 0)
-            self.assertRegex(second.stderr, "unpind|running|another|in use")
+            self.assert_refused(bed, bed.agent_argv(bed.directory / "unpind.yaml"), "in use by another unpind: stop it first")
             self.assertTrue(first.running())
             self.assertEqual(len(bed.unpin("services")["services"]), 1)
 

@@ -177,7 +177,10 @@ absl::StatusOr<Attachments> Attachments::Attach(const Program& program,
   }
 
   const auto gone = DetachOthers(program.bpffs(), *controls_id, attachments.list_);
-  if (!gone.ok()) return gone.status();
+  if (!gone.ok()) {
+    attachments.RollBack();
+    return gone.status();
+  }
   for (const std::string& name : *gone) {
     attachments.warnings_.push_back(
         absl::StrCat("interface ", name, ": no longer configured, so it was let go"));

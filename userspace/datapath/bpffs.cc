@@ -52,20 +52,41 @@ absl::Status MakeDirectory(const std::string& directory) {
   return absl::OkStatus();
 }
 
+absl::Status Lock(const UniqueFd& fd, const std::string& directory) {
+  if (flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return absl::OkStatus();
+  if (errno != EWOULDBLOCK) return ErrnoStatus(errno, absl::StrCat("lock ", directory));
+  return absl::FailedPreconditionError(absl::StrCat(
+      directory, " is in use by another unpind: stop it first, or give this one another --bpffs"));
+}
+
+// False if the directory was removed, or made anew, between opening and locking it.
+bool IsStillAt(const UniqueFd& fd, const std::string& directory) {
+  struct stat opened = {}, now = {};
+  return fstat(fd.get(), &opened) == 0 && stat(directory.c_str(), &now) == 0 &&
+         opened.st_ino == now.st_ino;
+}
+
 }  // namespace
 
 absl::StatusOr<UniqueFd> OpenBpffsDirectory(const std::string& directory) {
   if (absl::Status status = CheckIsBpffs(directory); !status.ok()) return status;
-  if (absl::Status status = MakeDirectory(directory); !status.ok()) return status;
-  UniqueFd fd(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd.valid()) return ErrnoStatus(errno, absl::StrCat("open ", directory));
-  if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK) return ErrnoStatus(errno, absl::StrCat("lock ", directory));
-    return absl::FailedPreconditionError(absl::StrCat(
-        directory,
-        " is in use by another unpind: stop it first, or give this one another --bpffs"));
+  while (true) {
+    if (absl::Status status = MakeDirectory(directory); !status.ok()) return status;
+    UniqueFd fd(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!fd.valid() && errno == ENOENT) continue;  // an agent that has just ended took it away
+    if (!fd.valid()) return ErrnoStatus(errno, absl::StrCat("open ", directory));
+    if (absl::Status status = Lock(fd, directory); !status.ok()) return status;
+    if (IsStillAt(fd, directory)) return fd;
   }
-  return fd;
+}
+
+void RemoveEmptyBpffsDirectory(const std::string& directory) {
+  RemoveEmptyLinksDirectory(directory);
+  rmdir(directory.c_str());
+}
+
+void RemoveEmptyLinksDirectory(const std::string& directory) {
+  rmdir(absl::StrCat(directory, "/links").c_str());
 }
 
 absl::StatusOr<UniqueFd> OpenPin(const std::string& path) {

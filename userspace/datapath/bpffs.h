@@ -19,6 +19,11 @@ namespace unpin {
 // not on a BPF file system or another agent holds it. The lock lasts as long as the descriptor.
 absl::StatusOr<UniqueFd> OpenBpffsDirectory(const std::string& directory);
 
+// Take away the directory, and its folder of links, as far as they are empty: what an agent made to work in. To be
+// called under the lock.
+void RemoveEmptyBpffsDirectory(const std::string& directory);
+void RemoveEmptyLinksDirectory(const std::string& directory);
+
 // Opens a pinned object; NotFound if there is none.
 absl::StatusOr<UniqueFd> OpenPin(const std::string& path);
 

@@ -33,13 +33,20 @@ absl::Status LoadError(int error, absl::string_view object, const KernelLog& log
         "; the kernel gave no memory for the maps: lower limits.connections, or raise the memory "
         "limit of the "
         "control group";
-  } else if (access("/sys/kernel/btf/vmlinux", R_OK) != 0) {
-    hint =
-        "; this kernel has no type information (/sys/kernel/btf/vmlinux): it must be built with "
-        "CONFIG_DEBUG_INFO_BTF";
   }
   return ErrnoStatus(
       error, absl::StrCat("load the BPF object ", object, hint, log.Tail(), "\n  kernel's answer"));
+}
+
+// Asked before anything is made: without type information the loader fails late, with lines that name neither cause.
+absl::Status CheckTypeInformation() {
+  constexpr char kPath[] = "/sys/kernel/btf/vmlinux";
+  if (access(kPath, R_OK) == 0) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(ErrnoStatus(errno, absl::StrCat("read ", kPath)).message(),
+                   ": this kernel has no BTF type information, which loading the data plane needs: "
+                   "boot one that was built with "
+                   "CONFIG_DEBUG_INFO_BTF=y (distribution kernels are), with /sys mounted"));
 }
 
 absl::StatusOr<UniqueFd> MakeLayoutMap() {
@@ -80,7 +87,7 @@ absl::Status ForeignLayout(const std::string& directory, absl::string_view found
       directory, "`"));
 }
 
-// Which maps the failed start has added.
+// What the failed start has added.
 void RemoveNewPins(const std::string& directory, const std::vector<std::string>& before) {
   const absl::StatusOr<std::vector<std::string>> now = ListPins(directory);
   if (!now.ok()) return;
@@ -90,6 +97,7 @@ void RemoveNewPins(const std::string& directory, const std::vector<std::string>&
           .IgnoreError();  // the error that led here says more
     }
   }
+  RemoveEmptyBpffsDirectory(directory);
 }
 
 template <typename Skeleton>
@@ -101,6 +109,7 @@ void SetCapacity(Skeleton& skeleton, uint32_t connections) {
 }  // namespace
 
 absl::StatusOr<Program> Program::Load(const ProgramOptions& options) {
+  if (absl::Status status = CheckTypeInformation(); !status.ok()) return status;
   absl::StatusOr<UniqueFd> lock = OpenBpffsDirectory(options.bpffs);
   if (!lock.ok()) return lock.status();
   const absl::StatusOr<std::vector<std::string>> before = ListPins(options.bpffs);
@@ -129,6 +138,7 @@ absl::Status Program::CheckLayout() {
   }
   if (!absl::IsNotFound(pinned.status())) return pinned.status();
 
+  RemoveEmptyLinksDirectory(options_.bpffs);  // an agent was killed while it took itself off
   const absl::StatusOr<std::vector<std::string>> names = ListPins(options_.bpffs);
   if (!names.ok()) return names.status();
   if (!names->empty()) return ForeignLayout(options_.bpffs, "none");
@@ -201,6 +211,7 @@ absl::Status UnpinMaps(const std::string& directory) {
   }
   // The tag goes last: maps without one would pass for foreign ones.
   if (status.ok()) status.Update(RemovePin(absl::StrCat(directory, "/layout")));
+  RemoveEmptyBpffsDirectory(directory);
   return status;
 }
 

@@ -66,7 +66,7 @@ class Program {
   std::vector<std::string> warnings_;
 };
 
-// Removes every pin of a map in `directory`, whoever made it; the links in it stay.
+// Removes every pin of a map in `directory`, whoever made it, and the directory unless there are links in it.
 absl::Status UnpinMaps(const std::string& directory);
 
 }  // namespace unpin
