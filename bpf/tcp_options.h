@@ -70,6 +70,15 @@ struct aligned_timestamps {
   __be32 tsecr;
 };
 
+/* Nearly every segment that acknowledges without a hole. */
+static __always_inline int has_timestamps_only(const struct xdp_md *ctx, const struct packet *pkt) {
+  struct cursor cursor = frame_cursor(ctx, (pkt->l4_offset & 0x7f) + TCP_MIN_HEADER);
+  const struct aligned_timestamps *options = take(&cursor, sizeof(*options));
+
+  return options && options->noop_noop_kind_length == bpf_htonl(0x0101080a) &&
+         pkt->payload_offset == pkt->l4_offset + TCP_MIN_HEADER + (int)sizeof(*options);
+}
+
 __noinline int read_unaligned_timestamps(struct xdp_md *ctx, const struct packet *pkt, struct unpin_tcp_state *tcp) {
   struct tcp_options options = {};
   __u32 at;

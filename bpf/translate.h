@@ -179,7 +179,7 @@ static __noinline __u64 translate_c2s(struct xdp_md *ctx, const struct packet *p
   before = tcp->ack_seq;
   tcp->ack_seq = bpf_htonl(splice_to_server(splice, pkt->ack));
   added = checksum_replace32(before, tcp->ack_seq);
-  if (pkt->payload_offset - pkt->l4_offset > TCP_MIN_HEADER)
+  if (!has_timestamps_only(ctx, pkt) && pkt->payload_offset - pkt->l4_offset > TCP_MIN_HEADER)
     sack = translate_sack(ctx, pkt, splice);
   added += sack & ~(1ULL << 63);
 

@@ -136,7 +136,7 @@ int floor_lookup(struct xdp_md* ctx) {
   key = (struct unpin_flow_key){ip->saddr, ip->daddr, tcp->source, tcp->dest};
   flow = bpf_map_lookup_elem(&flows, &key);
   if (!flow) return XDP_ABORTED;
-  flow->packets++;
+  flow->last_seen_ns++;
   return swap_macs_and_send(ctx);
 }
 

@@ -40,13 +40,16 @@ class Harness {
   absl::Status SetScene();
   absl::Status LoadWrappers();
   absl::Status Populate(const Row& row, uint32_t flows);
+  absl::Status MeasureCall(const Row& row);
   absl::Status Round(const Row& row, const Effort& effort, Measured& measured);
+  // Nanoseconds of thread CPU time.
   absl::StatusOr<double> Run(int program, const Row& row, uint32_t packets);
   int WrapperOf(Target target) const;
 
   testkit::PrivateNetwork network_;
   std::unique_ptr<testkit::DataPlane> plane_;
   packet_cost_skel* wrappers_ = nullptr;
+  double call_ns_ = 0;
 };
 
 }  // namespace unpin::bench

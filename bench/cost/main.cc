@@ -125,7 +125,7 @@ absl::Status RunAll(const Options& options) {
   for (const Row& row : Rows((*harness)->network())) {
     if (!absl::StrContains(row.name, options.only)) continue;
     for (const uint32_t flows : counts) {
-      if (!row.flow && flows > 1) continue;  // every packet is of another client
+      if (row.has_endless_flows && flows > 1) continue;
       const absl::StatusOr<Measured> measured = (*harness)->Measure(row, flows, effort);
       if (!measured.ok()) return measured.status();
       results.push_back(Summarise(row, flows, *measured, results));

@@ -201,9 +201,12 @@ std::vector<Row> Others(const Maker& make) {
       make.NoFlow("new connection, a packet of three", {syn, syn_ack, ack},
                   {UNPIN_FORWARD_SYN, UNPIN_FORWARD_SYN_ACK, UNPIN_FORWARD_OPENED}, {{1, 27}});
   handshake.target = Target::kHandshake;
+  handshake.has_endless_flows = true;
+  Row flood = make.NoFlow("SYN flood", {syn}, {UNPIN_FORWARD_SYN}, {});
+  flood.has_endless_flows = true;
   return {
       handshake,
-      make.NoFlow("SYN flood", {syn}, {UNPIN_FORWARD_SYN}, {}),
+      flood,
       make.NoFlow("not ours: TCP, no service", {make.FromClient({}, testkit::kAck, "10.9.0.77")},
                   {UNPIN_PASS_NO_SERVICE}, {{1, 2.5}}),
       make.NoFlow("not ours: UDP", {Udp(make.FromClient({}))}, {UNPIN_PASS_NOT_TCP}, {{1, 2.5}}),

@@ -44,6 +44,7 @@ struct Row {
   std::function<FlowEntry(uint32_t index)> flow =
       {};  // what stands in the flow table; none: no flows
   std::vector<Bar> bars = {};
+  bool has_endless_flows = false;  // each packet is of another client
 };
 
 inline constexpr char kVip[] = "10.9.0.1";
