@@ -19,6 +19,7 @@ constexpr int kCostShare = 20;
 // Changes of backends often come in twos and threes: a plan waits for the last, but not longer than kLongestSettle.
 constexpr Duration kSettle = std::chrono::milliseconds(250);
 constexpr Duration kLongestSettle = std::chrono::seconds(1);
+constexpr Duration kReconnects = std::chrono::seconds(1);  // a client that has RPCs to send
 constexpr Duration kElephantReminder = std::chrono::minutes(1);
 
 const char* UnitOf(LoadSignal signal) {
@@ -114,7 +115,9 @@ uint32_t Controller::CarryOut(const Question& question, const Plan& plan, uint32
                               TimePoint now) {
   absl::flat_hash_map<IpAddress, BackendId> bound;
   for (const Move* move : mover_.book().Unended()) {
-    if (NameOf(move->service) == question.service)
+    // One that has been silent for so long comes back with its next RPC, whenever that is: nobody waits for it.
+    const bool is_idle = move->acknowledged && now - *move->acknowledged > kReconnects;
+    if (!is_idle && NameOf(move->service) == question.service)
       bound[move->connection.client.address] = move->to;
   }
   uint32_t begun = 0;

@@ -108,10 +108,14 @@ void LoadTracker::UpdateTrends(TimePoint now) {
 void LoadTracker::Succeed(const ConnectionKey& old, const ConnectionKey& next, TimePoint now) {
   const auto found = entries_.find(old);
   if (found == entries_.end()) return;
-  Entry& heir = heirs_[next] = found->second;
-  heir.seen = now;
-  found->second.since = now;
-  found->second.rates = {};
+  const Rates rates = std::exchange(found->second.rates, {});
+  const TimePoint since = std::exchange(found->second.since, now);
+  // It may have been seen already: what was measured in these milliseconds is next to nothing.
+  const auto seen = entries_.find(next);
+  Entry& heir = seen == entries_.end() ? heirs_[next] : seen->second;
+  heir.since = since;
+  heir.rates = rates;
+  if (seen == entries_.end()) heir.seen = now;
 }
 
 LoadTracker::Rates LoadTracker::RatesOf(const Connection& connection) const {
