@@ -18,6 +18,7 @@ def endpoint(i):
 class Peer:
     serve_options = ()   # of unpin-gen serve
     load_options = ()    # of unpin-gen grpc
+    one_to_one = True    # a client's connection is one to a backend; else new ones at the backends are no moves
 
     def __init__(self, bed, scenario):
         self.bed, self.scenario = bed, scenario
@@ -95,11 +96,14 @@ class HaproxyTcpMaxAge(HaproxyTcp):
 
 
 class HaproxyHttp(HaproxyTcp):
+    one_to_one = False
     mode = ("mode http", "option http-keep-alive")
     bind = server = "proto h2"
 
 
 class Nginx(Peer):
+    one_to_one = False
+
     def write(self):
         servers = "\n".join(f"    server {endpoint(i)};" for i in self.known)
         self.file.write_text(f"""
@@ -157,6 +161,7 @@ class NftDnat(Peer):
 
 class RoundRobin(Peer):
     """The client's own balancing over the addresses it was given when it started."""
+    one_to_one = False
     load_options = ("--round-robin",)
 
     def target(self):

@@ -76,8 +76,10 @@ def row_of(name, peer, seed, seconds, report, moves):
     scenario = SCENARIOS[name]
     totals, latency = report["totals"], report.get("latency", {})
     names = [f"b{i}" for i in range(1, len(scenario.backends) + 1)]
+    if moves is None and PEERS[peer].one_to_one:
+        moves = totals.get("reconnects", 0)
     row = {"scenario": name, "peer": peer, "seed": seed, "max_over_mean": None, "best_possible": None, "seconds_to_balance": None,
-           "moves": moves if moves is not None else totals.get("reconnects", 0), "rpcs": totals["sent"],
+           "moves": moves, "rpcs": totals["sent"],
            "failures": totals.get("failed", 0), "mean_ms": latency.get("mean_ms"), "p50_ms": latency.get("p50_ms"),
            "p99_ms": latency.get("p99_ms"), "worst_ms": latency.get("worst_ms"), "recovery_s": None}
     report["totals"].setdefault("failed", 0)
