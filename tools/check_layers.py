@@ -12,7 +12,7 @@ MAY_INCLUDE = {
     "userspace/model": {"userspace/base"},
     "userspace/policy": {"userspace/base", "userspace/model"},
     "userspace/datapath": {"userspace/base", "userspace/model", "bpf"},
-    "userspace/monitor": {"userspace/base", "userspace/model", "proto/grpc/health/v1"},
+    "userspace/monitor": {"userspace/base", "userspace/model", "userspace/policy", "proto/grpc/health/v1"},
     "userspace/rebalance": {"userspace/base", "userspace/model"},
     "userspace/agent": {"userspace/base", "userspace/model", "userspace/policy", "userspace/rebalance"},
     "userspace/admin": {"userspace/base", "userspace/model", "userspace/agent", "proto/unpin/v1"},

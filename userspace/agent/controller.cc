@@ -9,8 +9,6 @@
 namespace unpin {
 namespace {
 
-constexpr Duration kDrainWindowAfterRestart = std::chrono::seconds(1);
-
 absl::Status NoSuchService(const std::string& service) {
   return absl::NotFoundError(absl::StrCat("service: there is no service \"", service, "\""));
 }
@@ -69,32 +67,32 @@ absl::Status Controller::Reload(const Config& config, TimePoint now) {
   return ports_.store.Save(desired_);
 }
 
+// Tables and store, or neither.
+absl::Status Controller::Install(const Desired& desired, const IdRegistry& ids, TimePoint now) {
+  const TableImage before = sync_.installed();
+  absl::Status status = sync_.Sync(ImageOf(desired, ids, StatesOf(desired, ids, now)));
+  if (!status.ok()) return status;
+  status = ports_.store.Save(desired);
+  if (!status.ok()) status.Update(sync_.Sync(before));
+  return status;
+}
+
 absl::Status Controller::Commit(const Desired& desired, const Settings& settings, TimePoint now) {
   absl::Status status =
       ValidateDesired(desired, {.snat_addresses = settings.snat.addresses.size()});
   if (!status.ok()) return status;
   absl::StatusOr<IdRegistry> ids = ids_.With(desired, now);
   if (!ids.ok()) return ids.status();
-  const TableImage before = sync_.installed();
-  status = sync_.Sync(ImageOf(desired, *ids, StatesOf(desired, *ids, now)));
-  if (!status.ok()) return status;
-  status = ports_.store.Save(desired);
+  const std::vector<BackendId> newcomers = AwaitNewcomers(desired, *ids);
+  status = Install(desired, *ids, now);
   if (!status.ok()) {
-    status.Update(sync_.Sync(before));
+    for (const BackendId id : newcomers) health_.erase(id);
     return status;
   }
   const Desired old = std::exchange(desired_, desired);
   ids_ = *std::move(ids);
   settings_ = settings;
-  for (const auto& [name, service] : desired_) {
-    for (const auto& [endpoint, backend] : service.backends) {
-      const BackendId id = *ids_.IdOf(service.spec.vip, endpoint);
-      if (!backend.draining && !IsEjected(name, id, now))
-        drains_.End(id);
-      else if (backend.draining && !drains_.Since(id))
-        drains_.Begin(id, kDrainWindowAfterRestart, now);
-    }
-  }
+  UpdateDrains(now);
   if (hooks_.backends_changed) hooks_.backends_changed(EndpointsOf(desired_));
   if (hooks_.targets_changed) hooks_.targets_changed(TargetsOf(desired_));
   for (const auto& [name, service] : desired_) gates_.try_emplace(name);

@@ -95,6 +95,8 @@ class Controller final : public Operations {
   // Brings the data plane and the store to `desired`, or leaves everything as it is.
   absl::Status Commit(const Desired& desired, const Settings& settings, TimePoint now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Install(const Desired& desired, const IdRegistry& ids, TimePoint now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<Desired> EditBackend(const std::string& service, const Endpoint& backend,
                                       const std::function<void(BackendSpec&)>& edit)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -104,6 +106,11 @@ class Controller final : public Operations {
   void ForgetRetired(TimePoint now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // --- controller_health.cc: who is up ---
+  Health HealthOf(const ServiceSpec& service, BackendId id) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<BackendId> AwaitNewcomers(const Desired& desired, const IdRegistry& ids)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void UpdateDrains(TimePoint now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   BackendStates StatesOf(const Desired& desired, const IdRegistry& ids, TimePoint now) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Brings the tables to who is up and not ejected now; connections of those that went down are reset.

@@ -13,12 +13,53 @@ namespace unpin {
 namespace {
 
 constexpr Duration kEvacuation = std::chrono::milliseconds(100);
+constexpr Duration kDrainWindowAfterRestart = std::chrono::seconds(1);
+
+absl::string_view NewsOf(Health health) {
+  switch (health) {
+    case Health::kAwaited:
+      return " is awaited";
+    case Health::kUp:
+      return " is up";
+    case Health::kUnwell:
+      return " does not serve: ";
+    case Health::kRefusing:
+      return " refuses connections: ";
+    case Health::kSilent:
+      return " is lost: ";
+  }
+  return "";
+}
 
 }  // namespace
 
 bool Controller::IsEjected(const std::string& service, BackendId id, TimePoint now) const {
   const auto outlier = outliers_.find(service);
   return outlier != outliers_.end() && outlier->second.IsEjected(id, now);
+}
+
+Health Controller::HealthOf(const ServiceSpec& service, BackendId id) const {
+  if (service.policy.health.kind == HealthSettings::Kind::kNone) return Health::kUp;
+  const auto found = health_.find(id);
+  return found == health_.end() ? Health::kUp : found->second.health();
+}
+
+// Backends that join others wait for their first good probe: who is not there yet must not be offered.
+std::vector<BackendId> Controller::AwaitNewcomers(const Desired& desired, const IdRegistry& ids) {
+  std::vector<BackendId> newcomers;
+  for (const auto& [name, service] : desired) {
+    const auto before = desired_.find(name);
+    if (before == desired_.end() || before->second.backends.empty()) continue;
+    if (service.spec.policy.health.kind == HealthSettings::Kind::kNone) continue;
+    for (const auto& [endpoint, backend] : service.backends) {
+      if (before->second.backends.contains(endpoint)) continue;
+      const BackendId id = *ids.IdOf(service.spec.vip, endpoint);
+      health_.insert_or_assign(id, HealthState::Awaited());
+      trouble_[id] = "waits for its first good probe";
+      newcomers.push_back(id);
+    }
+  }
+  return newcomers;
 }
 
 BackendStates Controller::StatesOf(const Desired& desired, const IdRegistry& ids,
@@ -29,10 +70,9 @@ BackendStates Controller::StatesOf(const Desired& desired, const IdRegistry& ids
     std::vector<BackendCondition> conditions;
     for (const auto& [endpoint, backend] : service.backends) {
       const BackendId id = *ids.IdOf(service.spec.vip, endpoint);
-      const auto health = health_.find(id);
       of_service.push_back(id);
       conditions.push_back({.wanted = !backend.draining && backend.weight > 0,
-                            .up = health == health_.end() || health->second.is_up(),
+                            .health = HealthOf(service.spec, id),
                             .ejected = IsEjected(name, id, now)});
     }
     const std::vector<BackendRow::State> found = Availability(conditions);
@@ -69,8 +109,32 @@ absl::Status Controller::ApplyStates(TimePoint now) {
     gone.push_back(id);
   }
   if (!gone.empty()) status.Update(AbandonConnectionsOf(gone, now));
+  UpdateDrains(now);
   Hurry(now);
   return status;
+}
+
+// Backends that are ejected, say that they do not serve, or have stopped listening are emptied like draining ones: what
+// they have begun they can end. Offered again, they keep what they have.
+void Controller::UpdateDrains(TimePoint now) {
+  for (const auto& [name, service] : desired_) {
+    for (const auto& [endpoint, backend] : service.backends) {
+      const BackendId id = *ids_.IdOf(service.spec.vip, endpoint);
+      const Health health = HealthOf(service.spec, id);
+      const auto row = sync_.installed().backends.find(id);
+      const bool leaves =
+          health == Health::kUnwell || health == Health::kRefusing || IsEjected(name, id, now);
+      const bool empties = row != sync_.installed().backends.end() &&
+                           row->second.state == BackendRow::State::kDraining &&
+                           (leaves || backend.draining);
+      const bool emptying = drains_.Since(id).has_value();
+      if (empties && !emptying)
+        drains_.Begin(id, backend.draining ? kDrainWindowAfterRestart : kEvacuation, now);
+      if (empties || !emptying || backend.draining) continue;
+      drains_.End(id);
+      loads_.Forget(id);
+    }
+  }
 }
 
 absl::Status Controller::AbandonConnectionsOf(const std::vector<BackendId>& backends,
@@ -104,20 +168,19 @@ absl::Status Controller::OnProbe(const ProbeResult& result, TimePoint now) {
   const auto service = desired_.find(backend->service_name);
   if (service == desired_.end()) return absl::OkStatus();
   const HealthSettings& settings = service->second.spec.policy.health;
-  if (result.ok)
+  if (result.ok())
     trouble_.erase(result.backend);
   else
     trouble_[result.backend] = result.detail;
-  if (!health_[result.backend].OnProbe(result.ok, result.decisive, settings.rise, settings.fall))
+  if (!health_[result.backend].OnProbe(result, settings.rise, settings.fall))
     return absl::OkStatus();
-  Publish(result.ok ? "backend-up" : "backend-down", backend->service_name,
-          absl::StrCat("backend ", backend->endpoint.ToString(),
-                       result.ok ? " is up" : " is down: ", result.detail),
-          now);
+  Publish(
+      result.ok() ? "backend-up" : "backend-down", backend->service_name,
+      absl::StrCat("backend ", backend->endpoint.ToString(), NewsOf(result.found), result.detail),
+      now);
   return ApplyStates(now);
 }
 
-// Ejected backends are emptied like draining ones, and offered again when their time is over.
 absl::Status Controller::JudgeOutliers(TimePoint now) {
   bool changed = now >= ejection_ends_;
   ejection_ends_ = TimePoint::max();
@@ -127,6 +190,8 @@ absl::Status Controller::JudgeOutliers(TimePoint now) {
     std::vector<OutlierSample> samples;
     for (const auto& [endpoint, backend] : service.backends) {
       const BackendId id = *ids_.IdOf(service.spec.vip, endpoint);
+      // Whoever is not up is no measure for others, and cannot be the one that is left.
+      if (HealthOf(service.spec, id) != Health::kUp || backend.draining) continue;
       const LoadTracker::BackendLoad load = loads_.LoadOf(id);
       samples.push_back({.backend = id,
                          .latency_s = load.latency_seconds(),
@@ -141,17 +206,8 @@ absl::Status Controller::JudgeOutliers(TimePoint now) {
                               EndpointOf(id).ToString(), loads_.LoadOf(id).latency_seconds() * 1000,
                               settings.latency_factor),
               now);
-      drains_.Begin(id, kEvacuation, now);
     }
     ejection_ends_ = std::min(ejection_ends_, outlier.NextEnd(now));
-    for (const OutlierSample& sample : samples) {
-      const BackendSpec& spec = service.backends.at(EndpointOf(sample.backend));
-      if (!spec.draining && drains_.Since(sample.backend) &&
-          !outlier.IsEjected(sample.backend, now)) {
-        drains_.End(sample.backend);
-        loads_.Forget(sample.backend);
-      }
-    }
   }
   return changed ? ApplyStates(now) : absl::OkStatus();
 }

@@ -69,7 +69,9 @@ BackendView::State Controller::StateOf(const std::string& service, const Backend
                                        BackendId id) const {
   if (backend.draining) return BackendView::State::kDraining;
   const auto row = sync_.installed().backends.find(id);
-  if (row != sync_.installed().backends.end() && row->second.state == BackendRow::State::kDown)
+  const bool is_offered =
+      row != sync_.installed().backends.end() && row->second.state == BackendRow::State::kServing;
+  if (!is_offered && HealthOf(desired_.at(service).spec, id) != Health::kUp)
     return BackendView::State::kDown;
   return IsEjected(service, id, Now()) ? BackendView::State::kEjected
                                        : BackendView::State::kServing;

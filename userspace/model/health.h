@@ -15,11 +15,22 @@ struct HealthTarget {
   friend bool operator==(const HealthTarget&, const HealthTarget&) = default;
 };
 
+// What one probe found, or what so many on end have established.
+enum class Health {
+  kAwaited,  // never seen up since it was added
+  kUp,
+  kUnwell,    // answers, and says that it does not serve: what it has begun, it will end
+  kRefusing,  // the host is there, nobody listens: its kernel resets what is left by itself
+  kSilent,    // no answer: nobody will ever tell its clients
+};
+
 struct ProbeResult {
   BackendId backend = 0;
-  bool ok = false;
-  bool decisive = false;  // a failure that needs no second opinion: refused, or the server itself says so
-  std::string detail;     // of a failure: "connection refused", "no answer within 500ms", "NOT_SERVING"
+  Health found = Health::kUp;  // never kAwaited
+  bool decisive = false;       // needs no second opinion
+  std::string detail;  // unless up: "connection refused", "no answer within 500ms", "NOT_SERVING"
+
+  bool ok() const { return found == Health::kUp; }
 };
 
 }  // namespace unpin

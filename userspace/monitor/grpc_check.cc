@@ -14,17 +14,34 @@ namespace {
 
 namespace health = grpc::health::v1;
 
-ProbeResult Judge(const HealthTarget& target, const grpc::Status& status, const health::HealthCheckResponse& response) {
-  ProbeResult result = {.backend = target.backend, .ok = false, .decisive = false, .detail = {}};
+ProbeResult Judge(const HealthTarget& target, const grpc::Status& status,
+                  const health::HealthCheckResponse& response) {
+  ProbeResult result = {
+      .backend = target.backend, .found = Health::kUp, .decisive = false, .detail = {}};
   if (!status.ok()) {
+    // The process has just accepted a connection: its host is there.
+    const bool silent = status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
+    result.found = silent ? Health::kSilent : Health::kUnwell;
     result.detail = absl::StrCat("health check: ", status.error_message());
     return result;
   }
-  result.ok = response.status() == health::HealthCheckResponse::SERVING;
-  if (result.ok) return result;
+  if (response.status() == health::HealthCheckResponse::SERVING) return result;
+  result.found = Health::kUnwell;
   result.decisive = true;  // the server itself says so
-  result.detail = absl::StrCat("health check: ", health::HealthCheckResponse::ServingStatus_Name(response.status()));
+  result.detail = absl::StrCat("health check: ",
+                               health::HealthCheckResponse::ServingStatus_Name(response.status()));
   return result;
+}
+
+// A connection may take as long as the whole call: it is the call that ends first.
+std::shared_ptr<grpc::Channel> ChannelTo(const HealthTarget& target) {
+  const auto timeout = std::chrono::ceil<std::chrono::milliseconds>(target.settings.timeout);
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS,
+                   static_cast<int>(std::min<long>(2 * timeout.count(), 600000)));
+  return grpc::CreateCustomChannel(target.endpoint.ToString(), grpc::InsecureChannelCredentials(),
+                                   arguments);
 }
 
 }  // namespace
@@ -41,17 +58,12 @@ struct GrpcCheck::Call {
   bool is_over = false;
 };
 
-GrpcCheck::GrpcCheck(const HealthTarget& target) : target_(target), stub_(std::make_unique<Stub>()) {
-  grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  const int interval = static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(target.settings.interval).count());
-  // A backend that comes back must be found at its next probe.
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, std::max(100, interval / 2));
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, std::max(100, interval / 2));
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, std::max(100, interval));
-  stub_->health = health::Health::NewStub(
-      grpc::CreateCustomChannel(target.endpoint.ToString(), grpc::InsecureChannelCredentials(), arguments));
+GrpcCheck::GrpcCheck(const HealthTarget& target)
+    : target_(target), stub_(std::make_unique<Stub>()) {
+  Reconnect();
 }
+
+void GrpcCheck::Reconnect() { stub_->health = health::Health::NewStub(ChannelTo(target_)); }
 
 GrpcCheck::~GrpcCheck() {
   if (!call_) return;
@@ -64,12 +76,13 @@ void GrpcCheck::Start(std::function<void(const ProbeResult&)> done) {
   call_ = std::make_shared<Call>();
   call_->request.set_service(target_.settings.service);
   call_->context.set_deadline(std::chrono::system_clock::now() + target_.settings.timeout);
-  stub_->health->async()->Check(&call_->context, &call_->request, &call_->response,
-                                [call = call_, target = target_, done = std::move(done)](const grpc::Status& status) {
-                                  done(Judge(target, status, call->response));
-                                  absl::MutexLock lock(&call->mutex);
-                                  call->is_over = true;
-                                });
+  stub_->health->async()->Check(
+      &call_->context, &call_->request, &call_->response,
+      [call = call_, target = target_, done = std::move(done)](const grpc::Status& status) {
+        done(Judge(target, status, call->response));
+        absl::MutexLock lock(&call->mutex);
+        call->is_over = true;
+      });
 }
 
 }  // namespace unpin

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// grpc.health.v1.Health/Check calls, each over a channel that is kept for its backend.
+// grpc.health.v1.Health/Check calls, over a channel that is kept for its backend while it answers.
 #pragma once
 
 #include <functional>
@@ -16,6 +16,9 @@ class GrpcCheck {
 
   // `done` is called once, on a thread of gRPC's, at most the target's timeout later. One call at a time.
   void Start(std::function<void(const ProbeResult&)> done);
+
+  // The next call goes over a new connection: the old one may have died with its host, and not know it.
+  void Reconnect();
 
  private:
   struct Call;

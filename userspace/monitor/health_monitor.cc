@@ -24,20 +24,16 @@ absl::StatusOr<std::unique_ptr<HealthMonitor>> HealthMonitor::Create(OnResult on
   if (!epoll.valid()) return ErrnoStatus(errno, "create an epoll descriptor for health probes");
   auto inbox = std::make_shared<Inbox>();
   inbox->wake = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!inbox->wake.valid()) return ErrnoStatus(errno, "create an event descriptor for health probes");
+  if (!inbox->wake.valid())
+    return ErrnoStatus(errno, "create an event descriptor for health probes");
   epoll_event event = {};
   event.events = EPOLLIN;
   event.data.u64 = kInbox;
   if (::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, inbox->wake.get(), &event) != 0) {
     return ErrnoStatus(errno, "watch the results of health probes");
   }
-  return std::unique_ptr<HealthMonitor>(new HealthMonitor(std::move(epoll), std::move(inbox), std::move(on_result)));
-}
-
-// 10 % either way, so that probes of many backends do not march in step.
-TimePoint HealthMonitor::NextTime(const Entry& entry, TimePoint now) {
-  const double factor = std::uniform_real_distribution<double>(0.9, 1.1)(random_);
-  return now + std::chrono::duration_cast<Duration>(entry.target.settings.interval * factor);
+  return std::unique_ptr<HealthMonitor>(
+      new HealthMonitor(std::move(epoll), std::move(inbox), std::move(on_result)));
 }
 
 void HealthMonitor::SetTargets(std::vector<HealthTarget> targets) {
@@ -58,15 +54,19 @@ void HealthMonitor::Replace(const std::vector<HealthTarget>& targets, TimePoint 
     wanted.insert(target.backend);
     Entry& entry = entries_[target.backend];
     if (entry.target == target) continue;
-    entry = Entry{.target = target, .due = now, .probe = nullptr, .check = nullptr};
-    if (target.settings.kind == HealthSettings::Kind::kGrpc) entry.check = std::make_unique<GrpcCheck>(target);
+    entry = Entry{.target = target, .due = now, .last = {}, .probe = nullptr, .check = nullptr};
+    if (target.settings.kind == HealthSettings::Kind::kGrpc)
+      entry.check = std::make_unique<GrpcCheck>(target);
   }
   std::erase_if(entries_, [&](const auto& entry) { return !wanted.contains(entry.first); });
 }
 
+double HealthMonitor::Chance() { return std::uniform_real_distribution<double>(0, 1)(random_); }
+
 void HealthMonitor::Begin(Entry& entry, TimePoint now) {
-  entry.due = NextTime(entry, now);
-  if (entry.probe || entry.is_checking) return;  // the last one is not over yet
+  entry.is_urgent = false;
+  entry.last.begun = now;
+  entry.due = NextProbe(entry.last, entry.target.settings, Chance());
   entry.probe = std::make_unique<Probe>(entry.target, now);
   if (entry.probe->is_done()) return Advance(entry);
   epoll_event event = {};
@@ -79,20 +79,25 @@ void HealthMonitor::Begin(Entry& entry, TimePoint now) {
 
 // The connection has come to its end, one way or the other.
 void HealthMonitor::Advance(Entry& entry) {
-  const ProbeResult result = entry.probe->result();
+  const std::optional<ProbeResult> result = entry.probe->result();
   entry.probe.reset();
-  if (!result.ok || !entry.check) return Finish(entry, result);
-  entry.is_checking = true;
-  entry.check->Start([inbox = inbox_](const ProbeResult& answer) {
+  if (!result || !result->ok() || !entry.check) return Finish(entry, result);
+  entry.checking = ++checks_;
+  entry.check->Start([inbox = inbox_, check = entry.checking](const ProbeResult& answer) {
     absl::MutexLock lock(&inbox->mutex);
-    inbox->results.push_back(answer);
+    inbox->results.emplace_back(check, answer);
     ::eventfd_write(inbox->wake.get(), 1);
   });
 }
 
-void HealthMonitor::Finish(Entry& entry, const ProbeResult& result) {
-  entry.is_checking = false;
-  on_result_(result);
+void HealthMonitor::Finish(Entry& entry, const std::optional<ProbeResult>& result) {
+  entry.checking = 0;
+  if (!result) return;
+  entry.last.failures = result->ok() ? 0 : entry.last.failures + 1;
+  if (entry.check && !result->ok()) entry.check->Reconnect();
+  // One that was asked for meanwhile stays due.
+  if (!entry.is_urgent) entry.due = NextProbe(entry.last, entry.target.settings, Chance());
+  on_result_(*result);
 }
 
 void HealthMonitor::Collect(TimePoint now) {
@@ -100,7 +105,7 @@ void HealthMonitor::Collect(TimePoint now) {
   ::eventfd_read(inbox_->wake.get(), &count);
   std::optional<std::vector<HealthTarget>> targets;
   std::vector<BackendId> urgent;
-  std::vector<ProbeResult> results;
+  std::vector<std::pair<uint64_t, ProbeResult>> results;
   {
     absl::MutexLock lock(&inbox_->mutex);
     targets.swap(inbox_->targets);
@@ -109,12 +114,15 @@ void HealthMonitor::Collect(TimePoint now) {
   }
   if (targets) Replace(*targets, now);
   for (const BackendId backend : urgent) {
-    if (const auto entry = entries_.find(backend); entry != entries_.end()) entry->second.due = now;
+    if (const auto entry = entries_.find(backend); entry != entries_.end()) {
+      entry->second.due = now;
+      entry->second.is_urgent = true;
+    }
   }
-  for (const ProbeResult& result : results) {
+  for (const auto& [check, result] : results) {
     // An answer for a target that has changed meanwhile is of the old one.
     const auto entry = entries_.find(result.backend);
-    if (entry != entries_.end() && entry->second.is_checking) Finish(entry->second, result);
+    if (entry != entries_.end() && entry->second.checking == check) Finish(entry->second, result);
   }
 }
 
@@ -140,15 +148,18 @@ void HealthMonitor::Tick(TimePoint now) {
       entry.probe->OnDeadline();
       Advance(entry);
     }
-    if (entry.due <= now) Begin(entry, now);
+    // One that falls due while the last is not over begins when that is.
+    if (entry.due <= now && !entry.is_busy()) Begin(entry, now);
   }
 }
 
 TimePoint HealthMonitor::NextDue() const {
   TimePoint next = TimePoint::max();
   for (const auto& [backend, entry] : entries_) {
-    next = std::min(next, entry.due);
-    if (entry.probe) next = std::min(next, entry.probe->deadline());
+    if (entry.probe)
+      next = std::min(next, entry.probe->deadline());
+    else if (!entry.is_busy())
+      next = std::min(next, entry.due);
   }
   return next;
 }

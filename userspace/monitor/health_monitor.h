@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -21,6 +22,7 @@
 #include "userspace/model/health.h"
 #include "userspace/monitor/grpc_check.h"
 #include "userspace/monitor/probe.h"
+#include "userspace/policy/probe_pace.h"
 
 namespace unpin {
 
@@ -44,26 +46,33 @@ class HealthMonitor {
   struct Entry {
     HealthTarget target;
     TimePoint due;
+    ProbeRecord last;
     std::unique_ptr<Probe> probe;      // a connection under way
     std::unique_ptr<GrpcCheck> check;  // kGrpc: asked once the connection stands
-    bool is_checking = false;
+    uint64_t checking = 0;             // the gRPC call under way
+    bool is_urgent = false;            // `due` was brought forward by ProbeNow()
+
+    bool is_busy() const { return probe != nullptr || checking != 0; }
   };
   // What other threads bring.
   struct Inbox {
     absl::Mutex mutex;
     std::optional<std::vector<HealthTarget>> targets ABSL_GUARDED_BY(mutex);
     std::vector<BackendId> urgent ABSL_GUARDED_BY(mutex);
-    std::vector<ProbeResult> results ABSL_GUARDED_BY(mutex);
+    std::vector<std::pair<uint64_t, ProbeResult>> results ABSL_GUARDED_BY(mutex);  // by check
     UniqueFd wake;
   };
 
   HealthMonitor(UniqueFd epoll, std::shared_ptr<Inbox> inbox, OnResult on_result)
-      : epoll_(std::move(epoll)), inbox_(std::move(inbox)), on_result_(std::move(on_result)), random_(std::random_device{}()) {}
+      : epoll_(std::move(epoll)),
+        inbox_(std::move(inbox)),
+        on_result_(std::move(on_result)),
+        random_(std::random_device{}()) {}
 
   void Begin(Entry& entry, TimePoint now);
-  void Finish(Entry& entry, const ProbeResult& result);
+  void Finish(Entry& entry, const std::optional<ProbeResult>& result);
   void Advance(Entry& entry);
-  TimePoint NextTime(const Entry& entry, TimePoint now);
+  double Chance();
   void Collect(TimePoint now);
   void Replace(const std::vector<HealthTarget>& targets, TimePoint now);
 
@@ -72,6 +81,7 @@ class HealthMonitor {
   OnResult on_result_;
   std::minstd_rand random_;
   std::map<BackendId, Entry> entries_;
+  uint64_t checks_ = 0;
 };
 
 }  // namespace unpin

@@ -2,6 +2,7 @@
 // One probe of one backend under way: a TCP connect, and what is asked over it. Non-blocking; one thread.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "userspace/base/clock.h"
@@ -14,7 +15,7 @@ class Probe {
  public:
   enum class Step { kWaiting, kDone };
 
-  // Begins to connect. A failure at once is kept for Result().
+  // Begins to connect. A failure at once is kept for result().
   Probe(const HealthTarget& target, TimePoint now);
 
   // For epoll: readable and writable are both of interest. -1 once it has failed.
@@ -22,15 +23,17 @@ class Probe {
   const HealthTarget& target() const { return target_; }
   TimePoint deadline() const { return deadline_; }
 
-  // The socket has something to say; kDone: Result() is final.
+  // The socket has something to say; kDone: result() is final.
   Step OnReady();
   Step OnDeadline();
   bool is_done() const { return is_done_; }
-  const ProbeResult& result() const { return result_; }
+  // Nothing if the probe failed for want of something on this side, which says nothing about the backend.
+  const std::optional<ProbeResult>& result() const { return result_; }
 
  private:
   Step Succeed();
-  Step Fail(std::string detail, bool decisive = false);
+  Step Fail(Health found, std::string detail);
+  Step FailToConnect(int error);
   Step OnConnected();
   Step OnAnswer();
 
@@ -40,7 +43,7 @@ class Probe {
   bool is_connected_ = false;
   bool is_done_ = false;
   std::string answer_;
-  ProbeResult result_;
+  std::optional<ProbeResult> result_;
 };
 
 }  // namespace unpin

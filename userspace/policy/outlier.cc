@@ -18,6 +18,19 @@ double MedianOfOthers(std::span<const OutlierSample> samples, BackendId self) {
   return *middle;
 }
 
+// Slowest first: the cap must not spare the worst.
+std::vector<OutlierSample> OutliersOf(std::span<const OutlierSample> samples, double factor) {
+  std::vector<OutlierSample> outliers;
+  for (const OutlierSample& sample : samples) {
+    if (sample.requests < Outlier::kFewestRequests || sample.latency_s < Outlier::kSmallestLatency)
+      continue;
+    const double typical = MedianOfOthers(samples, sample.backend);
+    if (typical > 0 && sample.latency_s > factor * typical) outliers.push_back(sample);
+  }
+  std::ranges::stable_sort(outliers, std::ranges::greater{}, &OutlierSample::latency_s);
+  return outliers;
+}
+
 }  // namespace
 
 std::vector<BackendId> Outlier::Judge(std::span<const OutlierSample> samples,
@@ -31,12 +44,8 @@ std::vector<BackendId> Outlier::Judge(std::span<const OutlierSample> samples,
   });
   size_t out = std::ranges::count_if(
       samples, [&](const OutlierSample& s) { return IsEjected(s.backend, now); });
-  for (const OutlierSample& sample : samples) {
-    if (IsEjected(sample.backend, now) || sample.requests < kFewestRequests ||
-        sample.latency_s < kSmallestLatency)
-      continue;
-    const double typical = MedianOfOthers(samples, sample.backend);
-    if (typical <= 0 || sample.latency_s <= settings.latency_factor * typical) continue;
+  for (const OutlierSample& sample : OutliersOf(samples, settings.latency_factor)) {
+    if (IsEjected(sample.backend, now)) continue;
     const bool allowed = out == 0 || (out + 1) * 100 <= settings.max_percent * samples.size();
     if (!allowed || out + 1 >= samples.size()) break;
     Ejection& ejection = ejections_[sample.backend];
