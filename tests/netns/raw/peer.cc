@@ -117,7 +117,10 @@ void Peer::Refill() {
     pending_ = source_.Next();
   }
   made_ += pending_.size();
-  if (pending_.empty() && phase_ == Phase::kFinished && !has_shut_) {
+  // The client closes first, as after any GOAWAY. A server that ends connections on its own, without saying GOAWAY, is
+  // taken for one whose process has died, and pins pass it over.
+  const bool may_shut = side_ == Side::kClient || has_ended_;
+  if (pending_.empty() && phase_ == Phase::kFinished && may_shut && !has_shut_) {
     shutdown(socket_.get(), SHUT_WR);
     has_shut_ = true;
   }
