@@ -64,12 +64,14 @@ static __noinline void report_connection(const struct unpin_flow *flow, const st
   emit_event(&event);
 }
 
-/* An HTTP/2 server that means to go says GOAWAY first (RFC 9113 section 6.8); one whose process has died does not. */
+/* An HTTP/2 server that means to go says GOAWAY first (RFC 9113 section 6.8); one whose process has died does not. Once we
+ * have said it in its place, the end of the connection tells nothing. */
 static __always_inline int is_broken_off(const struct unpin_flow *flow, const struct unpin_flow *reverse) {
   const struct unpin_follower *f = &flow->follower;
 
   return flow->direction == UNPIN_S2C && !flow->flags && reverse && !reverse->flags &&
-         f->protocol == UNPIN_PROTOCOL_H2 && !f->epoch && !(f->flags & (UNPIN_FOLLOWER_GOAWAY_SEEN | UNPIN_FOLLOWER_LOST));
+         f->protocol == UNPIN_PROTOCOL_H2 && !f->epoch && flow->splice.state < UNPIN_SPLICE_COMMITTED &&
+         !(f->flags & (UNPIN_FOLLOWER_GOAWAY_SEEN | UNPIN_FOLLOWER_LOST));
 }
 
 /* Remembers FIN and RST; the connection stays for its quiet time. To be called once the packet has been followed. */

@@ -140,6 +140,14 @@ TEST_F(DeadBackend, GoodbyeMakesNobodySuspect) {
   EXPECT_FALSE(IsSuspect(0)) << "GOAWAY and FIN in one segment";
 }
 
+TEST_F(DeadBackend, TheEndOfAMovedConnectionMakesNobodySuspect) {
+  connection_.Splice();
+  connection_.ServerSends(
+      {.seq = Connection::kHttp2Start, .ack = 77, .flags = kFin | kAck}, UNPIN_FORWARD_SPLICED,
+      {.seq = Connection::kHttp2Start + UNPIN_GOAWAY_LENGTH, .ack = 77, .flags = kFin | kAck});
+  EXPECT_FALSE(IsSuspect(0));
+}
+
 TEST_F(DeadBackend, ClientThatLeavesMakesNobodySuspect) {
   connection_.ClientSends(
       {.seq = Connection::kClientStart, .ack = Connection::kHttp2Start, .flags = kFin | kAck},
