@@ -2,7 +2,6 @@
 #include "tests/testkit/data_plane.h"
 
 #include <bpf/bpf.h>
-#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 
 #include <cerrno>
@@ -321,19 +320,6 @@ std::vector<unpin_event> DataPlane::TakeEvents() {
 std::vector<unpin_capture> DataPlane::TakeCaptures() {
   ring_buffer__consume(capture_ring_);
   return std::exchange(captures_, {});
-}
-
-std::string DataPlane::NameOf(const char* enum_name, uint32_t value) const {
-  const btf* types = bpf_object__btf(ingress_->obj);
-  const int id = btf__find_by_name_kind(types, enum_name, BTF_KIND_ENUM);
-  if (id > 0) {
-    const btf_type* type = btf__type_by_id(types, id);
-    for (int i = 0; i < btf_vlen(type); ++i) {
-      if (btf_enum(type)[i].val != static_cast<int>(value)) continue;
-      return btf__name_by_offset(types, btf_enum(type)[i].name_off);
-    }
-  }
-  return absl::StrCat(enum_name, " ", value);
 }
 
 }  // namespace unpin::testkit

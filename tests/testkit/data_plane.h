@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -78,6 +79,9 @@ class DataPlane {
   // What has been sent since the last call.
   std::vector<unpin_event> TakeEvents();
   std::vector<unpin_capture> TakeCaptures();
+
+  // What the kernel's verifier went through to accept each program, by name.
+  absl::StatusOr<std::map<std::string, uint32_t>> VerifiedInstructions() const;
 
   // Names as the objects' own type information spells them: "UNPIN_FORWARD_C2S".
   std::string NameOf(const char* enum_name, uint32_t value) const;
