@@ -18,11 +18,14 @@ FewestMoves::FewestMoves(std::span<const PlanConnection> connections, std::vecto
       loads_(std::move(loads)),
       shares_(std::move(shares)),
       movable_(loads_.size()),
-      is_moved_(connections.size()) {
+      next_(loads_.size()),
+      kept_(loads_) {
   for (uint32_t i = 0; i < connections.size(); ++i) {
     const PlanConnection& c = connections[i];
     const bool stays = std::ranges::find(stay, i) != stay.end();
-    if (c.movable && c.load > 0 && !stays) movable_[c.backend].push_back(i);
+    if (!c.movable || c.load <= 0 || stays) continue;
+    movable_[c.backend].push_back(i);
+    kept_[c.backend] -= c.load;
   }
   for (std::vector<uint32_t>& of_backend : movable_) {
     std::ranges::stable_sort(of_backend, std::greater(),
@@ -39,6 +42,7 @@ std::optional<std::vector<Relocation>> FewestMoves::Find(double limit, uint32_t 
   steps_left_ = kSteps;
   for (uint32_t depth = 0; depth <= most && steps_left_ > 0; ++depth) {
     path_.clear();
+    std::ranges::fill(next_, 0);
     if (Descend(limit, depth)) return path_;
   }
   return std::nullopt;
@@ -59,27 +63,38 @@ bool FewestMoves::Descend(double limit, uint32_t left) {
 }
 
 bool FewestMoves::TryAll(uint32_t from, double limit, uint32_t left) {
+  const uint32_t first = next_[from];
   double tried = -1;
-  for (const uint32_t connection : movable_[from]) {
+  for (uint32_t i = first; i < movable_[from].size(); ++i) {
+    const uint32_t connection = movable_[from][i];
     const double load = connections_[connection].load;
-    if (is_moved_[connection] || load == tried) continue;
+    if (load == tried) continue;
     tried = load;
+    next_[from] = i + 1;
     for (uint32_t to = 0; to < loads_.size(); ++to) {
-      if (to == from || shares_[to] <= 0) continue;
-      const double from_before = loads_[from], to_before = loads_[to];
-      is_moved_[connection] = true;
-      loads_[from] -= load;
-      loads_[to] += load;
-      path_.push_back({.connection = connection, .to = to});
-      const bool found = Descend(limit, left - 1);
-      is_moved_[connection] = false;
-      loads_[from] = from_before;
-      loads_[to] = to_before;
-      if (found) return true;
-      path_.pop_back();
+      if (to == from || kept_[to] + load > limit * shares_[to] + kEpsilon) continue;
+      if (MoveAndDescend({.connection = connection, .to = to}, from, limit, left)) return true;
     }
   }
+  next_[from] = first;
   return false;
+}
+
+bool FewestMoves::MoveAndDescend(const Relocation& move, uint32_t from, double limit,
+                                 uint32_t left) {
+  const double load = connections_[move.connection].load;
+  const double from_before = loads_[from], to_before = loads_[move.to],
+               kept_before = kept_[move.to];
+  loads_[from] -= load;
+  loads_[move.to] += load;
+  kept_[move.to] += load;
+  path_.push_back(move);
+  const bool found = Descend(limit, left - 1);
+  loads_[from] = from_before;
+  loads_[move.to] = to_before;
+  kept_[move.to] = kept_before;
+  if (!found) path_.pop_back();
+  return found;
 }
 
 }  // namespace unpin

@@ -33,13 +33,17 @@ class FewestMoves {
  private:
   bool Descend(double limit, uint32_t left);
   bool TryAll(uint32_t from, double limit, uint32_t left);
+  bool MoveAndDescend(const Relocation& move, uint32_t from, double limit, uint32_t left);
   double RatioOf(uint32_t backend) const;
 
   std::span<const PlanConnection> connections_;
   std::vector<double> loads_;
   std::vector<double> shares_;
   std::vector<std::vector<uint32_t>> movable_;  // of each backend, heaviest first
-  std::vector<bool> is_moved_;
+  std::vector<uint32_t>
+      next_;  // of each backend's movable ones, the first that may still leave: the order of leaving is no choice
+  std::vector<double>
+      kept_;  // what never leaves a backend again: what cannot, and what has just come
   std::vector<Relocation> path_;
   uint32_t steps_left_ = 0;
 };
