@@ -174,26 +174,26 @@ enum unpin_flow_flags {
   UNPIN_FLOW_ABANDONED = 1 << 3, /* its backend is dead: either end is answered with RST */
 };
 
-/* One direction of an established connection. */
+/* One direction of an established connection. The kernel puts the key just before it: 64 bytes for every packet come
+ * first, then 64 for those with payload and those of the server, then what only opening, closing and moving touch. */
 struct unpin_flow {
   struct bpf_spin_lock lock; /* guards follower, tcp, splice */
   __u8 direction;            /* enum unpin_direction */
   __u8 flags;                /* enum unpin_flow_flags */
   __u16 capture_budget;      /* captures this gap may still take; 0: lost */
   struct unpin_rewrite rewrite;
-  struct unpin_flow_key reverse; /* the key of the other direction */
-  __u32 service;
-  __u32 backend;
-  struct unpin_tcp_state tcp;
-  struct unpin_follower follower;
   __u32 hole_reports;         /* c2s: client ACKs that showed a hole at the boundary */
   struct unpin_splice splice; /* 8-aligned: read and written as one word */
-  __u64 created_ns;
   __u64 last_seen_ns;
-  __u64 packets;
   __u64 bytes; /* of TCP payload */
+  struct unpin_tcp_state tcp;
+  struct unpin_follower follower;
+  __u32 service;
+  struct unpin_flow_key reverse; /* the key of the other direction */
+  __u32 backend;
+  __u64 created_ns;
 };
-static_assert(sizeof(struct unpin_flow) == 160, "unpin_flow");
+static_assert(sizeof(struct unpin_flow) == 152, "unpin_flow");
 
 /* One direction of a connection whose handshake is not yet complete. */
 struct unpin_half_open {

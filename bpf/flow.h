@@ -90,6 +90,6 @@ static inline __noinline void note_closing(struct unpin_flow *flow, const struct
 
 static __always_inline void touch_flow(struct unpin_flow *flow, const struct packet *pkt) {
   flow->last_seen_ns = bpf_ktime_get_coarse_ns();
-  flow->packets++;
-  flow->bytes += pkt->payload_length;
+  if (pkt->payload_length)
+    flow->bytes += pkt->payload_length; /* not on the line that a pure ACK needs */
 }

@@ -7,6 +7,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "bpf/abi.h"
+#include "bpf/endpoint_filter.h"
 
 /* Which virtual services exist.              agent writes; find_service() reads */
 struct {
@@ -16,6 +17,15 @@ struct {
   __type(value, struct unpin_service);
   __uint(pinning, LIBBPF_PIN_BY_NAME);
 } services SEC(".maps");
+
+/* What cannot be ours.                       agent writes; is_transit() reads */
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(max_entries, 1);
+  __type(key, __u32);
+  __type(value, struct unpin_endpoint_filter);
+  __uint(pinning, LIBBPF_PIN_BY_NAME);
+} endpoints SEC(".maps");
 
 /* Where a backend is, and whether it may be offered.   agent writes; steer.h reads */
 struct {

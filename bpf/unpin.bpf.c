@@ -11,6 +11,7 @@ static __always_inline enum unpin_verdict process(struct xdp_md *ctx, struct pac
   struct unpin_flow *flow;
 
   if (verdict != UNPIN_CONTINUE) return verdict;
+  if (is_transit(pkt)) return UNPIN_PASS_NO_SERVICE;
 
   flow = find_flow(&pkt->key);
   if (flow && !is_new_connection(pkt, flow)) return forward_established(ctx, pkt, flow);

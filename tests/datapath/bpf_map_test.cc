@@ -42,7 +42,7 @@ TEST_F(BpfMapTest, RefusesTypesOfAnotherSizeAndNamesTheMap) {
   const auto wrong_value = BpfMap<unpin_flow_key, unpin_service>::Open(objects().maps.flows);
   EXPECT_TRUE(absl::IsFailedPrecondition(wrong_value.status())) << wrong_value.status();
   EXPECT_THAT(wrong_value.status().message(),
-              AllOf(HasSubstr("flows"), HasSubstr("160"), HasSubstr("16")));
+              AllOf(HasSubstr("flows"), HasSubstr("152"), HasSubstr("16")));
   EXPECT_FALSE((BpfMap<unpin_service_key, unpin_flow>::Open(objects().maps.flows).ok()));
 }
 

@@ -48,10 +48,10 @@ TEST_F(ProgramTest, PinsEveryMapUnderItsName) {
   ASSERT_TRUE(program.ok()) << program.status();
   EXPECT_FALSE(program->adopted());
   EXPECT_THAT(program->warnings(), IsEmpty());
-  EXPECT_THAT(Pins(), UnorderedElementsAre("services", "backends", "maglev_tables", "flows",
-                                           "half_open", "pins", "controls", "verdict_counts",
-                                           "events", "captures", "scratch", "layout", "standings",
-                                           "admissions"));
+  EXPECT_THAT(Pins(),
+              UnorderedElementsAre("services", "backends", "standings", "admissions", "endpoints",
+                                   "maglev_tables", "flows", "half_open", "pins", "controls",
+                                   "verdict_counts", "events", "captures", "scratch", "layout"));
 }
 
 TEST_F(ProgramTest, BothObjectsShareTheMaps) {

@@ -10,6 +10,7 @@
 #include "tests/datapath/loaded_program.h"
 #include "userspace/datapath/controls.h"
 #include "userspace/datapath/events.h"
+#include "userspace/datapath/tables.h"
 
 namespace unpin {
 namespace {
@@ -31,6 +32,10 @@ class RecoveryTest : public LoadedProgram {
     ASSERT_TRUE(recovery.ok()) << recovery.status();
     recovery_ = *std::move(recovery);
     Insert(pair_);
+    auto tables = KernelTables::Open(*program_);
+    ASSERT_TRUE(tables.ok()) << tables.status();
+    const Endpoint backend = {.address = {0x0a010102}, .port = 50051};
+    ASSERT_TRUE((*tables)->PutBackend({.id = 1, .service = 1, .endpoint = backend}).ok());
   }
 
   // The server sends an HTTP/2 PING, 17 bytes, at `sequence`.

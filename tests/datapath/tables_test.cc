@@ -132,5 +132,31 @@ TEST_F(TablesTest, WhatDoesNotFitIsRefusedByName) {
   EXPECT_THAT(*tables_->ReadServices(), IsEmpty());  // no service without its table
 }
 
+// Connections outlive their service and backend: their packets must still be looked at.
+TEST_F(TablesTest, EndpointsOnceOursAreExpectedForGood) {
+  const auto is_expected = [&](uint32_t address, uint16_t port) {
+    const uint32_t index = 0;
+    unpin_endpoint_filter filter = {};
+    EXPECT_EQ(
+        bpf_map_lookup_elem(bpf_map__fd(program_->data_plane().maps.endpoints), &index, &filter),
+        0);
+    return has_endpoint(&filter, htonl(address), htons(port)) != 0;
+  };
+  EXPECT_FALSE(is_expected(0x0a090001, 80));
+  EXPECT_FALSE(is_expected(0x0a010101, 50051));
+  ASSERT_TRUE(tables_->PutService(Service(3, 80), {}).ok());
+  ASSERT_TRUE(tables_->PutBackend(Backend(1)).ok());
+  EXPECT_TRUE(is_expected(0x0a090001, 80));
+  EXPECT_TRUE(is_expected(0x0a010101, 50051));
+  EXPECT_FALSE(is_expected(0x0a090001, 81));
+
+  ASSERT_TRUE(tables_->EraseService(Service(3, 80)).ok());
+  ASSERT_TRUE(tables_->EraseBackend(1).ok());
+  Load();
+  OpenTables();
+  EXPECT_TRUE(is_expected(0x0a090001, 80));
+  EXPECT_TRUE(is_expected(0x0a010101, 50051));
+}
+
 }  // namespace
 }  // namespace unpin

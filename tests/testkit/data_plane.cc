@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "bpf/endpoint_filter.h"
 #include "bpf/goaway.skel.h"
 #include "bpf/unpin.skel.h"
 
@@ -178,8 +179,17 @@ absl::StatusOr<std::vector<uint64_t>> DataPlane::VerdictCounts() const {
   return totals;
 }
 
+absl::Status DataPlane::Expect(__be32 address, __be16 port) {
+  absl::StatusOr<unpin_endpoint_filter> filter =
+      Get<unpin_endpoint_filter>(ingress_->maps.endpoints, uint32_t{0});
+  if (!filter.ok()) return filter.status();
+  set_endpoint(&*filter, address, port);
+  return Put(ingress_->maps.endpoints, uint32_t{0}, *filter);
+}
+
 absl::Status DataPlane::PutService(const unpin_service_key& key, const unpin_service& service) {
-  return Put(ingress_->maps.services, key, service);
+  const absl::Status expected = Expect(key.address, key.port);
+  return expected.ok() ? Put(ingress_->maps.services, key, service) : expected;
 }
 
 absl::Status DataPlane::EraseService(const unpin_service_key& key) {
@@ -187,7 +197,8 @@ absl::Status DataPlane::EraseService(const unpin_service_key& key) {
 }
 
 absl::Status DataPlane::PutBackend(uint32_t id, const unpin_backend& backend) {
-  return Put(ingress_->maps.backends, id, backend);
+  const absl::Status expected = Expect(backend.address, backend.port);
+  return expected.ok() ? Put(ingress_->maps.backends, id, backend) : expected;
 }
 
 absl::Status DataPlane::PutStanding(uint32_t id, const unpin_standing& standing) {

@@ -90,6 +90,7 @@ class DataPlane {
   DataPlane() = default;
   absl::Status LoadObjects(const DataPlaneSizes& sizes);
   absl::Status OpenRings();
+  absl::Status Expect(__be32 address, __be16 port);
 
   unpin_skel* ingress_ = nullptr;
   goaway_skel* goaway_ = nullptr;

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
+#include "bpf/endpoint_filter.h"
 #include "userspace/base/status.h"
 #include "userspace/base/unique_fd.h"
 #include "userspace/datapath/abi_convert.h"
@@ -69,9 +70,11 @@ absl::StatusOr<std::unique_ptr<KernelTables>> KernelTables::Open(const Program& 
   if (!backends.ok()) return backends.status();
   absl::StatusOr<Standings> standings = Standings::Open(maps.standings);
   if (!standings.ok()) return standings.status();
-  return std::unique_ptr<KernelTables>(new KernelTables(*std::move(services), *std::move(backends),
-                                                        *std::move(standings),
-                                                        bpf_map__fd(maps.maglev_tables)));
+  absl::StatusOr<Endpoints> endpoints = Endpoints::Open(maps.endpoints);
+  if (!endpoints.ok()) return endpoints.status();
+  return std::unique_ptr<KernelTables>(
+      new KernelTables(*std::move(services), *std::move(backends), *std::move(standings),
+                       *std::move(endpoints), bpf_map__fd(maps.maglev_tables)));
 }
 
 absl::StatusOr<std::vector<ServiceRow>> KernelTables::ReadServices() {
@@ -101,7 +104,19 @@ absl::StatusOr<std::vector<BackendRow>> KernelTables::ReadBackends() {
   return rows;
 }
 
+absl::Status KernelTables::Expect(const Endpoint& endpoint) {
+  absl::StatusOr<unpin_endpoint_filter> filter = endpoints_.Get(0);
+  if (!filter.ok()) return filter.status();
+  const __be32 address = htonl(endpoint.address.bits);
+  const __be16 port = htons(endpoint.port);
+  if (has_endpoint(&*filter, address, port)) return absl::OkStatus();
+  set_endpoint(&*filter, address, port);
+  return endpoints_.Put(0, *filter);
+}
+
 absl::Status KernelTables::PutBackend(const BackendRow& row) {
+  absl::Status expected = Expect(row.endpoint);
+  if (!expected.ok()) return expected;
   return backends_.Put(row.id, {.address = htonl(row.endpoint.address.bits),
                                 .port = htons(row.endpoint.port),
                                 .state = ToAbi(row.state),
@@ -125,6 +140,8 @@ absl::Status KernelTables::SetRoom(BackendId id, std::optional<uint32_t> room) {
 }
 
 absl::Status KernelTables::PutService(const ServiceRow& row, std::span<const BackendId> slots) {
+  absl::Status expected = Expect(row.vip);
+  if (!expected.ok()) return expected;
   const unpin_service service = {.id = row.id,
                                  .flags = FlagsOf(row),
                                  .slots = static_cast<__u32>(slots.size()),

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "bpf/abi.h"
+#include "bpf/endpoint_filter.h"
 #include "userspace/datapath/bpf_map.h"
 #include "userspace/datapath/program.h"
 #include "userspace/model/ports.h"
@@ -32,18 +33,24 @@ class KernelTables final : public Tables {
   using Services = BpfMap<unpin_service_key, unpin_service>;
   using Backends = BpfMap<uint32_t, unpin_backend>;
   using Standings = BpfMap<uint32_t, unpin_standing>;
+  using Endpoints = BpfMap<uint32_t, unpin_endpoint_filter>;
 
-  KernelTables(Services services, Backends backends, Standings standings, int maglev_tables_fd)
+  KernelTables(Services services, Backends backends, Standings standings, Endpoints endpoints,
+               int maglev_tables_fd)
       : services_(std::move(services)),
         backends_(std::move(backends)),
         standings_(std::move(standings)),
+        endpoints_(std::move(endpoints)),
         maglev_tables_fd_(maglev_tables_fd) {}
 
+  // From now on packets to or from there are looked at.
+  absl::Status Expect(const Endpoint& endpoint);
   absl::Status InstallTable(ServiceId id, std::span<const BackendId> slots);
 
   Services services_;
   Backends backends_;
   Standings standings_;
+  Endpoints endpoints_;
   int maglev_tables_fd_;
 };
 
